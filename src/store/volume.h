@@ -14,8 +14,10 @@
 struct shoal_error;
 struct volume;
 
-/* A segment's open file. */
-struct volume_file;
+/* A segment's open file; every implementation's own struct begins with this one. */
+struct volume_file {
+    int ring_fd; /* for ring reads, or -1 where there is none */
+};
 
 struct volume_ops {
     /* Exclusive, held until close; SHOAL_E_BUSY names the holder in error. */
@@ -26,7 +28,8 @@ struct volume_ops {
     int (*open)(struct volume *volume, uint64_t segment_id, struct volume_file **ret_file);
     void (*close)(struct volume_file *file);
     int (*remove)(struct volume *volume, uint64_t segment_id);
-    /* Orphan search only. Calls visit for each segment file; stops when it returns non-zero. */
+    /* Orphan search only. Calls visit for each segment file, in no order; stops when it returns
+       non-zero, and returns that. */
     int (*list)(struct volume *volume, int (*visit)(void *arg, uint64_t segment_id), void *arg);
 
     /* buffer, length and offset are multiples of block_bytes. Writes all or fails. */
@@ -49,7 +52,8 @@ struct volume_ops {
 
     /* The manifest: whole content (*ret_bytes freed by mem_free; length 0 when there is none), and
        a durable append that succeeds only if the length is still `version`; bytes past `version`,
-       left by a crash, are cut first. Not durable when it fails: unknown which. */
+       left by a crash, are cut first. SHOAL_E_CONFLICT when it is shorter. After any other
+       failure what the device holds past `version` is unknown. */
     int (*manifest_read)(struct volume *volume, uint8_t **ret_bytes, size_t *ret_length);
     int (*manifest_append)(
         struct volume *volume, uint64_t version, const void *bytes, size_t length);
