@@ -37,7 +37,8 @@ unsigned index_find(struct index *index, struct hash128 hash,
 
 /* One atomic step. from NULL: inserts to. to NULL: removes the entry at from. Both: the entry at
    from now lies at to. Returns 0; 1 if from was given and is not there (nothing is changed then:
-   compare-and-swap); -ENOMEM. bytes: the record's length. */
+   compare-and-swap); -ENOMEM, -EINVAL where `to` is beyond 2^29 segments of 2^28 slots: nothing is
+   changed either. bytes: the record's length; without `to` it is ignored. */
 int index_replace(struct index *index, struct hash128 hash, const struct place *from,
     const struct place *to, uint32_t bytes);
 
