@@ -42,9 +42,11 @@ void *mem_alloc(size_t bytes)
 
 void *mem_zero(size_t count, size_t bytes)
 {
-    if (must_fail())
+    size_t product;
+
+    if (must_fail() || __builtin_mul_overflow(count, bytes, &product))
         return NULL;
-    return count > 0 && bytes > 0 ? calloc(count, bytes) : calloc(1, 1);
+    return calloc(1, product > 0 ? product : 1);
 }
 
 void *mem_resize(void *old, size_t bytes)
