@@ -298,17 +298,16 @@ int catalogue_apply(struct catalogue *catalogue, const struct catalogue_change *
     }
     if (through < atomic_load(&c->progress))
         return -EINVAL;
-    do {
+    for (;;) {
         bool last = count <= CATALOGUE_PART_MAX;
         struct part part = {.catalogue = c,
             .changes = changes,
             .count = last ? count : CATALOGUE_PART_MAX,
             .through = last ? through : changes[CATALOGUE_PART_MAX - 1].sequence};
         int rc = apply_part(&part);
-        if (rc < 0)
+        if (rc < 0 || last)
             return rc;
         changes += part.count;
         count -= part.count;
-    } while (count > 0);
-    return 0;
+    }
 }

@@ -39,6 +39,7 @@ static int code_of(const char *text)
         {"Cannot allocate memory", -ENOMEM}, {"lock hold by", SHOAL_E_BUSY},
         {"While lock file", SHOAL_E_BUSY}, {"Corruption", SHOAL_E_CORRUPT},
         {"No such file", SHOAL_E_CORRUPT}, /* a file of the database is missing */
+        {"not a directory", SHOAL_E_CORRUPT}, {"Is a directory", SHOAL_E_CORRUPT},
         {"Invalid argument", SHOAL_E_CORRUPT}, /* at open: CURRENT or the manifest make no sense */
     };
     for (unsigned i = 0; i < sizeof(table) / sizeof(*table); i++) {
