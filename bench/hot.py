@@ -109,8 +109,7 @@ def nginx_server(folder):
 
 
 def fill_store(data, bucket, files):
-    harness.run([SHOAL, "bucket", "create", bucket, "--data", data])
-    harness.run([SHOAL, "bucket", "public", bucket, "--data", data])
+    harness.run([SHOAL, "bucket", "create", bucket, "--public", "--data", data])
     harness.run([SHOAL, "import", "dir", files, bucket, "--data", data])
 
 
