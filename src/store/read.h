@@ -47,23 +47,23 @@ struct object_read {
 
     /* Owned by read.c. */
     struct shoal *store;
-    struct key key;          /* borrowed: must outlive the read */
+    struct key key; /* borrowed: must outlive the read */
     struct hash128 hash;
     struct candidate candidates[INDEX_CANDIDATES_MAX];
     unsigned candidate_count, candidate_next;
-    unsigned retries;
-    int failure;             /* remembered while other candidates are tried */
-    struct place place;      /* of the record whose pieces are read: the object's or a chunk's */
+    int failure; /* remembered while other candidates are tried */
+    struct place place; /* of the record whose pieces are read: the object's or a chunk's */
     uint64_t record_offset;
     uint32_t header_bytes, data_bytes, payload_crc;
-    uint64_t record_start;   /* object offset of the record's first payload byte */
+    uint64_t record_start; /* object offset of the record's first payload byte */
     uint64_t chunk_number;
+    uint32_t chunk_bytes;
     uint8_t chunk_key[32];
     uint8_t crc_table[4 * (SHOAL_CHUNK_BYTES / OBJECT_BLOCK_BYTES)];
     uint64_t seek_offset;
-    const uint8_t *bytes;    /* verified payload in the caller's buffer … */
-    uint64_t bytes_start;    /* … at this object offset … */
-    uint32_t bytes_length;   /* … this many */
+    const uint8_t *bytes; /* verified payload in the caller's buffer … */
+    uint64_t bytes_start; /* … at this object offset … */
+    uint32_t bytes_length; /* … this many */
     int finding_chunk;
 };
 
@@ -81,8 +81,7 @@ int object_read_seek(struct object_read *read, uint64_t offset);
 int object_read_piece(struct object_read *read, const void *buffer, int64_t length);
 
 /* The verified bytes at the offset sought: at least one, up to the end of the piece. */
-void object_read_bytes(
-    const struct object_read *read, const void **ret_bytes, size_t *ret_length);
+void object_read_bytes(const struct object_read *read, const void **ret_bytes, size_t *ret_length);
 
 /* Fills key after checking the rules of bucket names and keys: 0, SHOAL_E_BAD_KEY, _BAD_NAME. */
 int object_key(const char *bucket, const void *bytes, size_t length, struct key *ret_key);

@@ -1,0 +1,46 @@
+/* Walking a segment's groups and records in order, past damage: for recovery, for filling the
+   catalogue and for check. */
+#ifndef STORE_WALK_H
+#define STORE_WALK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/record.h"
+
+struct segment;
+struct volume;
+
+struct walk_hooks {
+    void *arg;
+    /* A record whose head is valid; record->data is there. payload_valid: so are its data. A code
+       other than 0 ends the walk with it. */
+    int (*record)(void *arg, const struct record *record, uint64_t offset, bool payload_valid);
+    /* Bytes that should be a group or record and are not. May be NULL. */
+    void (*damage)(void *arg, uint64_t offset, const char *text);
+};
+
+struct walk {
+    struct volume *volume;
+    const struct segment *segment;
+    uint64_t from; /* a group's offset; the block size for all */
+    uint64_t end; /* where the groups end; UINT64_MAX: find the torn tail */
+    bool verify_payload;
+    bool direct; /* past the page cache */
+    struct walk_hooks hooks;
+};
+
+/* What was found. */
+struct walk_result {
+    uint64_t end; /* where the last group that counts ends, rounded to blocks */
+    uint64_t groups; /* number of the last one */
+    uint64_t highest_sequence; /* 0: no records */
+    uint64_t records;
+    uint64_t damaged;
+};
+
+/* In the search for the tail, a bad group counts as damage if a valid one behind it was written
+   after the bad one was durable; otherwise the log ends before it. 0, -errno, or a hook's code. */
+int segment_walk(const struct walk *walk, struct walk_result *ret_result);
+
+#endif
