@@ -1,0 +1,120 @@
+"""create: the time to create many files of 1 KB on the file system, against storing the same.
+
+Three things take turns, each on an empty folder after the file system has settled: the peer
+creates the files of an xx/xx/xx/xx.jpg tree; `shoal bench put` stores as many objects of that size
+from memory; `shoal import dir` takes in the tree that the peer has just made, so reading comes from
+the page cache. The headline is the peer's time over that of bench put. shoal's clocks stop when
+everything is durable and listed; the peer's stops when the last file is closed and nothing of it
+need be on the device. `ratio_with_sync` adds the time of the peer's syncfs.
+"""
+
+import os
+import shutil
+
+import harness
+from harness import Failed, SHOAL
+
+SIZE = 1024
+PEER = os.path.join(harness.BUILD, "bench", "peer_create")
+
+
+def build_peer():
+    source = os.path.join(harness.ROOT, "bench", "peer_create.c")
+    if os.path.exists(PEER) and os.path.getmtime(PEER) >= os.path.getmtime(source):
+        return
+    os.makedirs(os.path.dirname(PEER), exist_ok=True)
+    harness.run(["cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-o", PEER, source, "-lpthread"])
+
+
+def create_tree(tree, count):
+    """Returns the seconds of creating, and of syncing afterwards."""
+    os.makedirs(tree)
+    _, out = harness.run([PEER, tree, str(count), str(SIZE)])
+    figures = harness.last_json(out)
+    seconds, _ = harness.run(["sync", "-f", tree])
+    return figures["seconds"], seconds
+
+
+def bench_put(data, count):
+    wall, out = harness.run([SHOAL, "bench", "put", "--objects", str(count), "--size", str(SIZE),
+                             "--data", data, "--json"])
+    figures = harness.last_json(out)
+    if figures["objects"] != count:
+        raise Failed(f"bench put stored {figures['objects']} objects of {count}")
+    return figures["seconds"], wall
+
+
+def import_tree(data, tree, count):
+    wall, out = harness.run([SHOAL, "import", "dir", tree, "bench", "--data", data, "--json"])
+    figures = harness.last_json(out)
+    if figures["copied"] != count or figures["failed"] or figures["skipped"]:
+        raise Failed(f"import copied {figures['copied']} files of {count}")
+    return wall
+
+
+def disk_bytes(data):
+    _, out = harness.run([SHOAL, "info", "--data", data, "--json"])
+    return harness.last_json(out)["disk_bytes"]
+
+
+def one_round(folder, count):
+    tree, put, taken = (os.path.join(folder, name) for name in ("tree", "put", "import"))
+    times = {}
+    harness.settle(folder)
+    times["create"], times["sync"] = create_tree(tree, count)
+    harness.settle(folder)
+    times["put"], times["put_process"] = bench_put(put, count)
+    harness.settle(folder)
+    times["import"] = import_tree(taken, tree, count)
+    times["disk_bytes"] = disk_bytes(taken)
+    for path in (tree, put, taken):
+        shutil.rmtree(path)
+    harness.say("  " + ", ".join(f"{name} {times[name]:.2f} s"
+                                 for name in ("create", "sync", "put", "import")))
+    return times
+
+
+def all_rounds(folder, count, quick):
+    clock, rounds = harness.Clock(quick), []
+    longest = 0
+    for _ in range(3 if quick else 5):
+        if rounds and not clock.fits(longest * 1.2):
+            break
+        before = clock.elapsed()
+        rounds.append(one_round(folder, count))
+        longest = max(longest, clock.elapsed() - before)
+    return rounds
+
+
+def run_create(quick):
+    count = 100_000 if quick else 500_000
+    build_peer()
+    with harness.work_folder("create") as folder:
+        settings = {**harness.machine(folder), "quick": quick, "objects": count,
+                    "size_bytes": SIZE, "tree": "xx/xx/xx/xx.jpg", "durability": "sync"}
+        harness.say(f"create: {count:,} files of {SIZE} bytes")
+        rounds = all_rounds(folder, count, quick)
+    settings["rounds"] = len(rounds)
+    times = {name: harness.median([each[name] for each in rounds]) for name in rounds[0]}
+    return outcome(times, rounds, count, settings)
+
+
+def outcome(times, rounds, count, settings):
+    create, synced = times["create"], times["create"] + times["sync"]
+    figures = {
+        "import_s": times["import"],
+        "import_ratio": create / times["import"],
+        "import_target": 2.5,
+        "import_met": create / times["import"] >= 2.5,
+        "create_and_syncfs_s": synced,
+        "ratio_with_sync": synced / times["put"],
+        "import_ratio_with_sync": synced / times["import"],
+        "ratio_whole_process": create / times["put_process"],
+        "objects_per_s": {"put": count / times["put"], "import": count / times["import"],
+                          "create": count / create},
+        "disk_bytes_per_object_byte": times["disk_bytes"] / (count * SIZE),
+        "runs": [{name: each[name] for name in ("create", "sync", "put", "import")}
+                 for each in rounds],
+    }
+    return harness.result("create", "s", times["put"], {settings["filesystem"]: create},
+                          create / times["put"], 10, figures, settings)
