@@ -4,9 +4,8 @@
    for the usage of its bucket. What results - progress, total, usage of the buckets touched, entries and
    removals - goes in key order into one of two things that RocksDB takes in whole or not at all: a
    write batch into the memtable for a few, or a sorted file that is ingested for many, which costs a tenth per
-   key. Before it ingests, RocksDB flushes the memtable, since the progress key lies in both: so the
-   state on the device never has a later apply without an earlier one. Only flush and ingestion
-   make anything durable.
+   key. The memtable is flushed before a file is ingested, so that the device never has a later
+   apply without an earlier one. Only flush and ingestion make anything durable.
 
    What can fail: memory, the device (nothing is applied then, and the caller may try again), and
    usage that would fall below zero, which means that the catalogue is damaged. An ingested file is
@@ -39,6 +38,7 @@ struct delta {
 
 struct part {
     struct catalogue_rocksdb *catalogue;
+    bool as_file;
     const struct catalogue_change *changes;
     size_t count;
     uint64_t through;
@@ -203,6 +203,16 @@ static int file_write(const struct part *part, rocksdb_sstfilewriter_t *file)
     return rc < 0 ? rc : failure;
 }
 
+/* RocksDB 7.8 aborts the process when a file is ingested after it has met and overcome an error in
+   the background, such as a full disk. Batches are slower and safe; the next open ingests again. */
+static bool may_ingest(struct catalogue_rocksdb *c)
+{
+    uint64_t errors = 0;
+    if (rocksdb_property_int(c->db, "rocksdb.background-errors", &errors) != 0 || errors > 0)
+        c->ingest_unsafe = true;
+    return !c->ingest_unsafe;
+}
+
 static int file_ingest(struct catalogue_rocksdb *c)
 {
     const char *paths[] = {c->ingest_path};
@@ -213,7 +223,10 @@ static int file_ingest(struct catalogue_rocksdb *c)
     rocksdb_ingestexternalfileoptions_set_move_files(options, 1);
     rocksdb_ingest_external_file(c->db, paths, 1, options, &text);
     rocksdb_ingestexternalfileoptions_destroy(options);
-    return text ? catalogue_failed(c, text) : 0;
+    if (!text)
+        return 0;
+    c->ingest_unsafe = true;
+    return catalogue_failed(c, text);
 }
 
 /* Limits the number of sorted runs. It gives up after some seconds: a merge that can't be done must not
@@ -240,6 +253,8 @@ static int apply_file(const struct part *part)
     int rc = file_write(part, file);
     rocksdb_sstfilewriter_destroy(file);
     rocksdb_envoptions_destroy(env_options);
+    if (rc == 0)
+        rc = catalogue_flush(c);
     if (rc == 0)
         rc = file_ingest(c);
     if (rc < 0)
@@ -280,7 +295,7 @@ static int apply_part(struct part *part)
     if (rc < 0)
         return rc;
     catalogue_sort(part->changes, c->items, part->count, c->items + c->item_capacity);
-    rc = part->count >= CATALOGUE_INGEST_MIN ? apply_file(part) : apply_batch(part);
+    rc = part->as_file ? apply_file(part) : apply_batch(part);
     if (rc < 0)
         return rc;
     c->total = part->total;
@@ -299,11 +314,14 @@ int catalogue_apply(struct catalogue *catalogue, const struct catalogue_change *
     if (through < atomic_load(&c->progress))
         return -EINVAL;
     for (;;) {
-        bool last = count <= CATALOGUE_PART_MAX;
+        bool as_file = count >= CATALOGUE_INGEST_MIN && may_ingest(c);
+        size_t limit = as_file ? CATALOGUE_PART_MAX : CATALOGUE_BATCH_MAX;
+        bool last = count <= limit;
         struct part part = {.catalogue = c,
+            .as_file = as_file,
             .changes = changes,
-            .count = last ? count : CATALOGUE_PART_MAX,
-            .through = last ? through : changes[CATALOGUE_PART_MAX - 1].sequence};
+            .count = last ? count : limit,
+            .through = last ? through : changes[limit - 1].sequence};
         int rc = apply_part(&part);
         if (rc < 0 || last)
             return rc;

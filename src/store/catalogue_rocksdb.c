@@ -132,15 +132,7 @@ static uint64_t progress(struct catalogue *catalogue)
 
 static int flush(struct catalogue *catalogue)
 {
-    struct catalogue_rocksdb *c = catalogue_rocksdb(catalogue);
-    char *text = NULL;
-    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
-    if (!options)
-        return -ENOMEM;
-    rocksdb_flushoptions_set_wait(options, 1);
-    rocksdb_flush(c->db, options, &text);
-    rocksdb_flushoptions_destroy(options);
-    return text ? catalogue_failed(c, text) : 0;
+    return catalogue_flush(catalogue_rocksdb(catalogue));
 }
 
 static uint64_t ram_bytes(struct catalogue *catalogue)

@@ -13,7 +13,8 @@
 /* From this many changes on they are ingested as one sorted file; below, they are a write batch. */
 #define CATALOGUE_INGEST_MIN 5000u
 /* A larger apply is done in parts of this many, each with a progress of its own. */
-#define CATALOGUE_PART_MAX (512u << 10)
+#define CATALOGUE_PART_MAX  (512u << 10)
+#define CATALOGUE_BATCH_MAX 10000u
 
 /* Sorted runs at the top of the tree: merging begins at the first, an apply waits at the second. */
 #define CATALOGUE_RUNS_MERGE 12
@@ -45,6 +46,7 @@ struct catalogue_rocksdb {
 
     /* The thread that applies. */
     struct catalogue_usage total;
+    bool ingest_unsafe;
     struct sort_item *items; /* item_capacity of them, and as much scratch behind */
     _Atomic size_t item_capacity;
 };
@@ -82,6 +84,11 @@ int catalogue_get(struct catalogue_rocksdb *c, const uint8_t *key, size_t key_le
     uint8_t *ret_value, size_t size, size_t *ret_length);
 int catalogue_usage_get(struct catalogue_rocksdb *c, const char *bucket, size_t bucket_length,
     struct catalogue_usage *ret_usage);
+
+/* --- catalogue_flush.c --- */
+
+/* Returns when all that was applied before is durable. */
+int catalogue_flush(struct catalogue_rocksdb *c);
 
 /* --- catalogue_apply.c --- */
 
