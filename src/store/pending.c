@@ -5,6 +5,8 @@
    published; a second one waits. The committer never waits here, so waiting ends.
 
    Keys are told apart by their 128-bit hash: were two ever to share it, one would wait needlessly. */
+#include <string.h>
+
 #include "store/store_priv.h"
 
 void pending_init(struct pending_table *table)
@@ -12,7 +14,7 @@ void pending_init(struct pending_table *table)
     for (unsigned i = 0; i < PENDING_SHARDS; i++) {
         pthread_mutex_init(&table->shards[i].lock, NULL);
         pthread_cond_init(&table->shards[i].changed, NULL);
-        table->shards[i].nodes = NULL;
+        memset(table->shards[i].chains, 0, sizeof(table->shards[i].chains));
     }
 }
 
@@ -29,9 +31,14 @@ static struct pending_shard *shard_of(struct pending_table *table, struct hash12
     return &table->shards[hash.low % PENDING_SHARDS];
 }
 
-static bool is_pending(const struct pending_shard *shard, struct hash128 hash)
+static struct pending_node **chain_of(struct pending_shard *shard, struct hash128 hash)
 {
-    for (const struct pending_node *node = shard->nodes; node; node = node->next)
+    return &shard->chains[hash.low / PENDING_SHARDS % PENDING_CHAINS];
+}
+
+static bool is_pending(const struct pending_node *node, struct hash128 hash)
+{
+    for (; node; node = node->next)
         if (node->hash.low == hash.low && node->hash.high == hash.high)
             return true;
     return false;
@@ -40,9 +47,10 @@ static bool is_pending(const struct pending_shard *shard, struct hash128 hash)
 void pending_enter(struct shoal *store, struct pending_node *node, struct hash128 hash)
 {
     struct pending_shard *shard = shard_of(&store->pending, hash);
+    struct pending_node **chain = chain_of(shard, hash);
 
     pthread_mutex_lock(&shard->lock);
-    while (is_pending(shard, hash)) {
+    while (is_pending(*chain, hash)) {
         if (store->config.threads) {
             pthread_cond_wait(&shard->changed, &shard->lock);
         } else {
@@ -52,15 +60,15 @@ void pending_enter(struct shoal *store, struct pending_node *node, struct hash12
         }
     }
     node->hash = hash;
-    node->next = shard->nodes;
-    shard->nodes = node;
+    node->next = *chain;
+    *chain = node;
     pthread_mutex_unlock(&shard->lock);
 }
 
 void pending_leave(struct shoal *store, struct pending_node *node)
 {
     struct pending_shard *shard = shard_of(&store->pending, node->hash);
-    struct pending_node **link = &shard->nodes;
+    struct pending_node **link = chain_of(shard, node->hash);
 
     pthread_mutex_lock(&shard->lock);
     while (*link != node)

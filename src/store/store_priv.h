@@ -65,6 +65,7 @@ void bucket_leave(struct bucket *bucket);
 /* --- one write in flight per key (pending.c) --- */
 
 #define PENDING_SHARDS 64u
+#define PENDING_CHAINS 256u /* a shard's; tens of thousands of writes may be in flight */
 struct pending_node {
     struct hash128 hash;
     struct pending_node *next;
@@ -72,7 +73,7 @@ struct pending_node {
 struct pending_shard {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct pending_node *nodes;
+    struct pending_node *chains[PENDING_CHAINS];
 } __attribute__((aligned(64)));
 struct pending_table {
     struct pending_shard shards[PENDING_SHARDS];
