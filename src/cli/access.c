@@ -9,6 +9,7 @@
 #include "cli/access.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,13 +86,20 @@ int access_status(int code)
     return code == SHOAL_E_CORRUPT ? STATUS_DAMAGE : STATUS_FAILED;
 }
 
+/* shoal_open's text says why and what to do, and mostly where. */
 int access_refused(
     const struct command_help *help, const char *dir, const struct shoal_error *error)
 {
-    char shown[512];
-    const char *why = error->text[0] ? error->text : shoal_strerror(error->code);
-    complain(help->name, "%s: %s%s", escape(dir, strlen(dir), shown, sizeof shown), why,
-        access_advice(error->code));
+    char place[1024], shown[2048];
+    if (!error->text[0])
+        snprintf(place, sizeof place, "%s: %s%s", dir, shoal_strerror(error->code),
+            access_advice(error->code));
+    else if (strstr(error->text, dir))
+        snprintf(place, sizeof place, "%s", error->text);
+    else
+        snprintf(place, sizeof place, "%s%s%s: %s", dir, error->file[0] ? "/" : "", error->file,
+            error->text);
+    complain(help->name, "%s", escape(place, strlen(place), shown, sizeof shown));
     return access_status(error->code);
 }
 

@@ -23,7 +23,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "import/file.h"
+#include "import/local.h"
 
 static const struct command_help help = {
     .name = "get",
@@ -125,7 +125,7 @@ static int copy(struct get *get, int fd, uint8_t *buffer)
             got = SHOAL_E_CORRUPT; /* shorter than its header says */
         if (got < 0)
             return access_failed(&help, get->at.bucket, get->at.key, get->at.key_length, (int)got);
-        int rc = file_write_all(fd, buffer, (size_t)got);
+        int rc = local_write_all(fd, buffer, (size_t)got);
         if (rc < 0)
             return complain_of_target(get, rc);
         state.done = state.bytes += (uint64_t)got;
@@ -136,7 +136,7 @@ static int copy(struct get *get, int fd, uint8_t *buffer)
 
 static int finish_target(struct get *get, int fd)
 {
-    int rc = get->temporary[0] ? file_set_mtime(fd, get->stat.mtime_ns) : 0;
+    int rc = get->temporary[0] ? local_set_mtime(fd, get->stat.mtime_ns) : 0;
     if (fd != STDOUT_FILENO && close(fd) < 0 && rc == 0)
         rc = -errno;
     if (rc == 0 && get->temporary[0] && rename(get->temporary, get->target) < 0)

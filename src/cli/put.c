@@ -21,7 +21,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "import/content_type.h"
-#include "import/file.h"
+#include "import/local.h"
 
 static const struct command_help help = {
     .name = "put",
@@ -96,7 +96,7 @@ static bool source_changed(const struct source *source)
     struct stat after;
     if (!source->regular)
         return false;
-    return fstat(source->fd, &after) < 0 || !file_same(&source->before, &after);
+    return fstat(source->fd, &after) < 0 || !local_same(&source->before, &after);
 }
 
 static int complain_of_change(const struct source *source)
@@ -117,7 +117,7 @@ static void fill_attrs(const struct put *put, size_t head, struct shoal_attrs *a
     attrs->content_type = type;
     attrs->mtime_ns = 0;
     if (source->regular)
-        attrs->mtime_ns = file_mtime_ns(&source->before);
+        attrs->mtime_ns = local_mtime_ns(&source->before);
 }
 
 static int put_small(struct put *put, size_t size)
@@ -210,10 +210,13 @@ int cmd_put(int argc, char **argv)
         return status;
     if (put.type && (strlen(put.type) > SHOAL_TYPE_MAX || !*put.type))
         return options_wrong(&help, "--type: give 1 to %d bytes", SHOAL_TYPE_MAX);
+    const char *dir = access_dir(&help, data);
+    if (!dir)
+        return STATUS_USAGE;
     status = source_open(argv[1], &put.source);
     if (status)
         return status;
-    status = access_open(&help, data, ACCESS_CREATE, &put.store);
+    status = access_open(&help, dir, ACCESS_CREATE, &put.store);
     if (status)
         return status;
     status = access_close(&help, put.store, put_source(&put));

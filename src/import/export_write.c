@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 #include "import/export_priv.h"
-#include "import/file.h"
+#include "import/local.h"
 
 #define COPY_BYTES (256u << 10)
 
@@ -72,7 +72,7 @@ static int copy_out(struct writer *writer, struct shoal_reader *reader, int fd)
         int64_t got = shoal_reader_read(reader, offset, writer->buffer, COPY_BYTES);
         if (got <= 0)
             return (int)got;
-        int rc = file_write_all(fd, writer->buffer, (size_t)got);
+        int rc = local_write_all(fd, writer->buffer, (size_t)got);
         if (rc < 0)
             return rc;
         offset += (uint64_t)got;
@@ -102,7 +102,7 @@ static int make_file(struct writer *writer, int dir_fd, const char *name,
         return fd;
     int rc = copy_out(writer, reader, fd);
     if (rc == 0)
-        rc = file_set_mtime(fd, stat->mtime_ns);
+        rc = local_set_mtime(fd, stat->mtime_ns);
     if (close(fd) < 0 && rc == 0)
         rc = -errno;
     if (rc == 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)

@@ -17,7 +17,7 @@
 
 #include "base/md5.h"
 #include "import/content_type.h"
-#include "import/file.h"
+#include "import/local.h"
 #include "import/import_priv.h"
 
 #define READ_ATTEMPTS 3
@@ -107,7 +107,7 @@ static int read_small(struct import_worker *worker, int fd, const struct stat *b
     }
     if (fstat(fd, &after) < 0)
         return -errno;
-    return done == size && file_same(before, &after) ? 0 : CHANGED;
+    return done == size && local_same(before, &after) ? 0 : CHANGED;
 }
 
 static void put_small(
@@ -117,7 +117,7 @@ static void put_small(
     size_t size = (size_t)st->st_size;
     struct shoal_attrs attrs = {
         .content_type = content_type(entry->name, strlen(entry->name), worker->buffer, size),
-        .mtime_ns = file_mtime_ns(st),
+        .mtime_ns = local_mtime_ns(st),
     };
     struct flight_slot *slot = flight_take(&worker->flight);
     slot->size_bytes = size;
@@ -163,7 +163,7 @@ static int feed(struct import_worker *worker, int fd, const struct stat *before,
     }
     if (fstat(fd, &after) < 0)
         return -errno;
-    return offset == (uint64_t)before->st_size && file_same(before, &after) ? 0 : CHANGED;
+    return offset == (uint64_t)before->st_size && local_same(before, &after) ? 0 : CHANGED;
 }
 
 static int copy_large(
@@ -178,7 +178,7 @@ static int copy_large(
     struct shoal_attrs attrs = {
         .content_type =
             content_type(entry->name, strlen(entry->name), worker->buffer, (size_t)head),
-        .mtime_ns = file_mtime_ns(st),
+        .mtime_ns = local_mtime_ns(st),
     };
     refused = shoal_writer_open(
         run->job->store, run->job->bucket, entry->path, entry->path_length, &attrs, &writer);
@@ -225,7 +225,7 @@ static int is_unchanged(
         stored.size_bytes != (uint64_t)st->st_size)
         return 0;
     if (!job->checksum)
-        return stored.mtime_ns == file_mtime_ns(st);
+        return stored.mtime_ns == local_mtime_ns(st);
     int rc = digest(worker, fd, md5);
     return rc < 0 ? rc : memcmp(md5, stored.md5, sizeof md5) == 0;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "import/file.h"
+#include "import/local.h"
 #include "import/import_priv.h"
 
 /* Why they differ, or NULL. *ret_code is negative if the object can't be read. */
@@ -55,7 +55,7 @@ static const char *compare_file(
     shoal_reader_set_direct(reader, true);
     if (stored.size_bytes != (uint64_t)st.st_size)
         text = "changed since it was imported: its size differs";
-    else if (!job->checksum && stored.mtime_ns != file_mtime_ns(&st))
+    else if (!job->checksum && stored.mtime_ns != local_mtime_ns(&st))
         text = "changed since it was imported: its time differs";
     else
         text = compare(worker, fd, reader, &st, ret_code);

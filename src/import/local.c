@@ -1,6 +1,6 @@
 /* What import, export, put and get do with files alike: whole writes, and times in nanoseconds, also
    before 1970. */
-#include "import/file.h"
+#include "import/local.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 
 #define SECOND_NS 1000000000
 
-int file_write_all(int fd, const void *data, size_t length)
+int local_write_all(int fd, const void *data, size_t length)
 {
     const char *at = data;
     while (length) {
@@ -23,7 +23,7 @@ int file_write_all(int fd, const void *data, size_t length)
     return 0;
 }
 
-int file_set_mtime(int fd, int64_t mtime_ns)
+int local_set_mtime(int fd, int64_t mtime_ns)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_NOW}};
     times[1].tv_sec = mtime_ns / SECOND_NS;
@@ -35,7 +35,7 @@ int file_set_mtime(int fd, int64_t mtime_ns)
     return futimens(fd, times) < 0 ? -errno : 0;
 }
 
-int64_t file_mtime_ns(const struct stat *st)
+int64_t local_mtime_ns(const struct stat *st)
 {
     int64_t time_ns;
     /* Times beyond the years 1677 to 2262 can't be told in nanoseconds. */
@@ -45,7 +45,7 @@ int64_t file_mtime_ns(const struct stat *st)
     return time_ns ? time_ns : 1;
 }
 
-bool file_same(const struct stat *a, const struct stat *b)
+bool local_same(const struct stat *a, const struct stat *b)
 {
     return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;

@@ -1,6 +1,6 @@
 /* Small helpers for files outside the store. */
-#ifndef IMPORT_FILE_H
-#define IMPORT_FILE_H
+#ifndef IMPORT_LOCAL_H
+#define IMPORT_LOCAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 
 /* All of the bytes, or -errno. */
-int file_write_all(int fd, const void *data, size_t length);
+int local_write_all(int fd, const void *data, size_t length);
 /* Sets the modification time of an open file; the access time becomes now. 0 or -errno. */
-int file_set_mtime(int fd, int64_t mtime_ns);
+int local_set_mtime(int fd, int64_t mtime_ns);
 /* As struct shoal_attrs wants it, where 0 would mean "now". */
-int64_t file_mtime_ns(const struct stat *st);
+int64_t local_mtime_ns(const struct stat *st);
 /* Equal in size and modification time. */
-bool file_same(const struct stat *a, const struct stat *b);
+bool local_same(const struct stat *a, const struct stat *b);
 
 #endif
