@@ -32,8 +32,22 @@ static void *run(void *arg)
     return NULL;
 }
 
+static void get_signals(sigset_t *ret_signals)
+{
+    sigemptyset(ret_signals);
+    sigaddset(ret_signals, SIGINT);
+    sigaddset(ret_signals, SIGTERM);
+}
+
+void background_hold_signals(void)
+{
+    sigset_t signals;
+    get_signals(&signals);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+}
+
 static void attend(
-    const struct state *state, int signal_fd, const sigset_t *before, bool *ret_interrupted)
+    const struct state *state, int signal_fd, const sigset_t *signals, bool *ret_interrupted)
 {
     const struct background *background = state->background;
     struct pollfd fds[2] = {
@@ -41,13 +55,14 @@ static void attend(
         {.fd = signal_fd, .events = POLLIN},
     };
     while (!(fds[0].revents & POLLIN)) {
-        (void)poll(fds, 2, TICK_MS); /* an interrupted wait is a short one */
+        if (poll(fds, 2, TICK_MS) < 0)
+            continue; /* interrupted: the answers are not valid */
         if (!*ret_interrupted && (fds[1].revents & POLLIN)) {
             struct signalfd_siginfo info;
             *ret_interrupted = read(signal_fd, &info, sizeof info) == sizeof info;
             atomic_store(background->stop, true);
             fds[1].fd = -1;
-            pthread_sigmask(SIG_SETMASK, before, NULL);
+            pthread_sigmask(SIG_UNBLOCK, signals, NULL);
         }
         if (background->tick)
             background->tick(background->arg);
@@ -59,20 +74,17 @@ int background_run(const struct background *background, bool *ret_interrupted)
     struct state state = {.background = background, .ended_fd = -1};
     int signal_fd = -1;
     pthread_t thread;
-    sigset_t signals, before;
+    sigset_t signals;
 
     *ret_interrupted = false;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals, &before);
+    get_signals(&signals);
     state.ended_fd = eventfd(0, EFD_CLOEXEC);
     signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
     int rc = state.ended_fd < 0 || signal_fd < 0 ? -errno : 0;
     if (rc == 0)
         rc = -pthread_create(&thread, NULL, run, &state);
     if (rc == 0) {
-        attend(&state, signal_fd, &before, ret_interrupted);
+        attend(&state, signal_fd, &signals, ret_interrupted);
         pthread_join(thread, NULL);
         rc = state.rc;
     }
@@ -80,6 +92,5 @@ int background_run(const struct background *background, bool *ret_interrupted)
         (void)close(signal_fd);
     if (state.ended_fd >= 0)
         (void)close(state.ended_fd);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc;
 }

@@ -267,6 +267,7 @@ int cmd_bench(int argc, char **argv)
     if (!bench.block)
         return access_failed(&help, BUCKET, NULL, 0, -ENOMEM);
     fill_block(&bench);
+    background_hold_signals();
     status = access_open(&help, data, ACCESS_CREATE, &bench.store);
     if (status == 0)
         status = access_close(&help, bench.store, run(&bench, json));

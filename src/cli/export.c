@@ -187,6 +187,7 @@ int cmd_export(int argc, char **argv)
     if (status)
         return status;
     /* The store first: a mistaken --data must not leave an empty directory behind. */
+    background_hold_signals();
     status = access_open(&help, data, ACCESS_READ, &export.store);
     if (status)
         return status;

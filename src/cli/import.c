@@ -240,6 +240,7 @@ int cmd_import(int argc, char **argv)
     status = open_source(&import);
     if (status)
         return status;
+    background_hold_signals();
     status = access_open(&help, dir, ACCESS_CREATE, &import.store);
     if (status == 0) {
         fill_job(&import, dir);

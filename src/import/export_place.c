@@ -84,7 +84,7 @@ void export_place_done(struct export_place *place)
 static int open_beneath(int dir_fd, const char *name)
 {
     struct open_how how = {
-        .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+        .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
     long fd = syscall(SYS_openat2, dir_fd, name, &how, sizeof how);

@@ -86,7 +86,7 @@ def test_store_in_use(shoal, tmp_path):
     shoal("put", "-", "demo/x", stdin=b"x")
     holder = shoal.start("put", "-", "demo/slow", stdin=subprocess.PIPE)
     try:
-        wait_for(lambda: shoal("stat", "demo/x", status=None).status == 1, "lock")
+        wait_for(lambda: lock_holder(shoal) == str(holder.pid), "lock")
         for args in READING + WRITING + NEEDS_STORE:
             one_line(shoal(*args, status=1, cwd=tmp_path), shoal.data, str(holder.pid))
     finally:
@@ -94,6 +94,11 @@ def test_store_in_use(shoal, tmp_path):
         status, _, err = stop_after_input(holder)
     assert status == 0, err
     assert shoal("get", "demo/slow", "-").out == b"done"
+
+
+def lock_holder(shoal):
+    with open(os.path.join(shoal.data, "LOCK"), encoding="ascii") as lock:
+        return lock.read().strip()
 
 
 def stop_after_input(process):
@@ -112,7 +117,7 @@ def test_keys_that_cannot_be(shoal, tmp_path):
     for key in ("demo", "demo/"):
         one_line(shoal("put", "file", key, status=2, cwd=tmp_path), "empty")
     for bucket in ("xy", "Demo", "-demo", "demo-", "b" * 64, "de mo", ""):
-        one_line(shoal("put", "file", bucket + "/x", status=2, cwd=tmp_path), "bucket name")
+        one_line(shoal("put", "--", "file", bucket + "/x", status=2, cwd=tmp_path), "bucket name")
 
 
 def test_missing_things(shoal, tmp_path):

@@ -152,9 +152,7 @@ def test_stopped_by_a_signal_it_continues(shoal, tmp_path):
     top = tmp_path / "many"
     make_many(top, 30, 1000)
     process = shoal.start("import", "dir", top, "demo", "--json")
-    wait_for(lambda: os.path.exists(os.path.join(shoal.data, "MANIFEST")) or
-             process.poll() is not None, "store")
-    time.sleep(0.05)
+    wait_for(lambda: holds_back(process, signal.SIGINT), "import under way")
     status, out, err = stop(process, signal.SIGINT)
     if status == 0:
         pytest.fail("the import was over before it could be stopped: make the tree larger")
@@ -166,6 +164,13 @@ def test_stopped_by_a_signal_it_continues(shoal, tmp_path):
     assert counts["unchanged"] == copied
     assert counts["copied"] == 30_000 - copied
     assert counts["verified"] == 30_000 and counts["complete"] is True
+
+
+def holds_back(process, sig):
+    """True once the process reads this signal itself instead of dying of it."""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+        blocked = re.search(r"SigBlk:\s*([0-9a-f]+)", status.read())
+    return blocked and int(blocked.group(1), 16) >> (sig - 1) & 1
 
 
 def test_killed_it_continues(shoal, tmp_path):
