@@ -202,7 +202,7 @@ int listen_open(const struct listen_address *address, bool share, unsigned mode,
 
 int listen_probe(const struct listen_address *address)
 {
-    int fd, rc;
+    int fd = -1, rc;
 
     if (listen_address_is_unix(address) || port_of(address) == 0)
         return 0;

@@ -16,6 +16,7 @@
 #include <liburing.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -178,10 +179,11 @@ static int arm_wake(struct loop *loop)
 static int uring_start(struct loop *loop)
 {
     struct uring *uring = loop->backend;
-    int rc = io_uring_enable_rings(&uring->ring);
 
-    if (rc < 0)
-        return rc;
+    /* liburing 2.3 declares io_uring_enable_rings but does not export it. */
+    if (syscall(
+            SYS_io_uring_register, uring->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0) != 0)
+        return -errno;
     /* Saves a lookup per call; works as well without. */
     (void)io_uring_register_ring_fd(&uring->ring);
     return arm_wake(loop);
