@@ -25,7 +25,7 @@ struct shoal_options {
     bool relaxed;            /* acknowledge before the sync … */
     unsigned relaxed_ms;     /* … which follows at most this many milliseconds later */
     uint64_t segment_bytes;  /* 0: 1 GiB */
-    unsigned log_buffers;    /* group buffers of 8 MiB; 0: 4 */
+    unsigned log_buffers;    /* group buffers of 8 MiB; 0: 3 */
 };
 
 /* One process at a time may open a directory: SHOAL_E_BUSY names the holder's pid in ret_error.

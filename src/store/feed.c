@@ -19,8 +19,8 @@
 
 #define BLOCK_CHANGES     1024u
 #define BLOCK_KEY_BYTES   (64u << 10)
-#define QUEUE_BYTES_MAX   (32u << 20)
-#define APPLY_CHANGES_MAX 65536u
+#define QUEUE_BYTES_MAX   (16u << 20)
+#define APPLY_CHANGES_MAX 32768u
 #define WANTED_AFTER      1000u
 #define GATHER_NS         50000000
 

@@ -96,10 +96,54 @@ static int entry_compare(const void *left, const void *right)
     return (a->sequence_delta > b->sequence_delta) - (a->sequence_delta < b->sequence_delta);
 }
 
+static unsigned first_byte(const struct footer_entry *entry)
+{
+    return (unsigned)(entry->hash.high >> 56);
+}
+
+/* Brings entries of one first byte together, in place (American flag sort: McIlroy, Bostic, McIlroy,
+   "Engineering Radix Sort", 1993). */
+static void sort_first_byte(struct footer_entry *entries, uint32_t count, uint32_t ends[256])
+{
+    uint32_t next[256] = {0};
+    uint32_t sum = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        next[first_byte(&entries[i])]++;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        uint32_t of_byte = next[byte];
+
+        next[byte] = sum;
+        sum += of_byte;
+        ends[byte] = sum;
+    }
+    for (unsigned byte = 0; byte < 256; byte++)
+        while (next[byte] < ends[byte]) {
+            struct footer_entry *at = &entries[next[byte]];
+            unsigned belongs = first_byte(at);
+
+            if (belongs != byte) {
+                struct footer_entry swap = entries[next[belongs]];
+
+                entries[next[belongs]] = *at;
+                *at = swap;
+            }
+            next[belongs]++;
+        }
+}
+
+/* By first byte and then each part by itself: sorting the whole would take as much memory again. */
 void footer_sort(struct footer *footer)
 {
-    if (footer->count)
-        qsort(footer->entries, footer->count, sizeof(*footer->entries), entry_compare);
+    uint32_t ends[256], start = 0;
+
+    sort_first_byte(footer->entries, footer->count, ends);
+    for (unsigned byte = 0; byte < 256; byte++) {
+        if (ends[byte] > start)
+            qsort(footer->entries + start, ends[byte] - start, sizeof(*footer->entries),
+                entry_compare);
+        start = ends[byte];
+    }
 }
 
 void footer_done(struct footer *footer)

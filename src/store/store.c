@@ -23,7 +23,7 @@
 #define HOUSEKEEPING_NS 200000000
 #define SEGMENT_BYTES   SEGMENT_BYTES_MAX
 #define GROUP_BYTES     (8u << 20)
-#define GROUP_BUFFERS   4u
+#define GROUP_BUFFERS   3u
 
 /* --- what the log calls back --- */
 

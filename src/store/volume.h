@@ -2,7 +2,8 @@
    implementation on files (volume_file.c), one simulated with faults (test/lib/volume_sim.c).
 
    Contract, which the simulated volume enforces: a segment file is written in order of offsets, in
-   whole blocks, each block once in the life of an open handle. What was written is durable only
+   whole blocks, each block once in the life of an open handle; only what a failed write or sync has
+   left unknown, from the last good sync on, may be written again. What was written is durable only
    after sync returned 0; a new or removed file's name only after dir_sync. After a failed write or
    sync, what the device holds of the unsynced bytes is unknown. */
 #ifndef STORE_VOLUME_H
