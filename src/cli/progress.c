@@ -35,7 +35,9 @@ void progress_init(struct progress *progress, const char *label)
     pthread_mutex_init(&progress->lock, NULL);
     progress->label = label;
     progress->terminal = isatty(STDERR_FILENO) == 1;
-    progress->start_ns = progress->shown_ns = progress->rate_ns = now();
+    progress->start_ns = progress->rate_ns = now();
+    /* A bar at once, a plain line only when it gets long. */
+    progress->shown_ns = progress->terminal ? 0 : progress->start_ns;
 }
 
 static void clear_bar(struct progress *progress)

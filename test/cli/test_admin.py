@@ -6,11 +6,12 @@ import http.server
 import json
 import os
 import socketserver
+import subprocess
 import threading
 
 import pytest
 
-from conftest import Shoal
+from conftest import Shoal, stop, wait_for
 
 INFO = {"objects": 12, "data_bytes": (1 << 60) + 1, "live_bytes": 3, "segment_bytes": 4,
         "disk_bytes": 5, "index_ram_bytes": 6, "sequence": (1 << 62) + 7, "catalogue_sequence": 8,
@@ -171,3 +172,69 @@ def test_other_commands_do_not_ask_the_server(shoal, tmp_path):
                      ["import", "dir", tmp_path, "demo"], ["export", "demo", tmp_path / "o"]):
             assert str(os.getpid()) in shoal(*args, status=1).error
         assert server.asked == []
+
+
+@contextlib.contextmanager
+def real_server(shoal):
+    process = shoal.start("serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_for(lambda: os.path.exists(os.path.join(shoal.data, "admin.sock")) or
+                 process.poll() is not None, "admin socket")
+        wait_for(lambda: process.poll() is not None or shoal("info", status=None).status == 0,
+                 "answering server")
+        yield process
+    finally:
+        status, _, err = stop(process)
+    assert status == 0, err
+
+
+def test_with_the_real_server(shoal, tmp_path):
+    shoal("put", "-", "demo/x", stdin=b"x" * 1000)
+    before = shoal("info", "--json").json
+    with real_server(shoal) as process:
+        during = shoal("info", "--json").json
+        assert set(during) == set(before)
+        assert (during["objects"], during["data_bytes"], during["buckets"]) == (1, 1000, 1)
+        shoal("bucket", "create", "more", "--public")
+        shoal("bucket", "public", "demo")
+        rows = shoal("bucket", "list", "--json").json
+        assert [(r["name"], r["public"]) for r in rows] == [("demo", True), ("more", True)]
+        shoal("bucket", "private", "demo")
+        shoal("bucket", "delete", "more")
+        assert "exists already" in shoal("bucket", "create", "demo", status=1).error
+        assert "still holds objects" in shoal("bucket", "delete", "demo", status=1).error
+        assert "no such bucket" in shoal("bucket", "delete", "none", status=1).error
+        result = shoal("check", "--json").json
+        assert result["complete"] is True and result["damaged"] == 0 and result["objects"] == 1
+        assert str(process.pid) in shoal("ls", status=1).error
+    assert shoal("bucket", "list").out.split()[0] == b"private"
+    assert shoal("get", "demo/x", "-").out == b"x" * 1000
+
+
+def test_damage_is_found_here_and_by_the_server(shoal):
+    shoal("put", "-", "demo/hurt", stdin=b"h" * 50_000)
+    shoal("put", "-", "demo/well", stdin=b"w" * 50_000)
+    flip_a_byte(shoal, b"h" * 1000)
+    result = shoal("check", "--json", status=3).json
+    assert result["damaged"] == 1 and result["complete"] is True
+    assert any(f.get("key", "").endswith("hurt") for f in result["findings"])
+    assert b"demo/hurt" in shoal("check", status=3).out
+    assert "damaged" in shoal("get", "demo/hurt", "-", status=3).error
+    assert shoal("get", "demo/well", "-").out == b"w" * 50_000
+    with real_server(shoal):
+        assert shoal("check", "--json", status=3).json["damaged"] == 1
+        assert b"demo/hurt" in shoal("check", status=3).out
+
+
+def flip_a_byte(shoal, pattern):
+    folder = os.path.join(shoal.data, "seg")
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        with open(path, "r+b") as file:
+            at = file.read().find(pattern)
+            if at >= 0:
+                file.seek(at + 500)
+                file.write(b"#")
+                return
+    raise AssertionError("the bytes are in no segment")
