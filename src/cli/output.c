@@ -79,7 +79,7 @@ char *escape(const void *bytes, size_t length, char *ret_text, size_t room)
 {
     static const char ellipsis[] = "…";
     const uint8_t *at = bytes;
-    size_t used = 0;
+    size_t used = 0, cut = 0; /* cut: the last place where an ellipsis fits */
     while (length) {
         size_t width = utf8_length(at, length);
         size_t taken = width ? width : 1;
@@ -89,17 +89,18 @@ char *escape(const void *bytes, size_t length, char *ret_text, size_t room)
             memcpy(text, at, width);
         else
             text_length = escape_one(at, taken, text);
-        if (used + text_length + (length > taken ? sizeof ellipsis : 1) > room) {
-            if (used + sizeof ellipsis <= room) {
-                memcpy(ret_text + used, ellipsis, sizeof ellipsis - 1);
-                used += sizeof ellipsis - 1;
-            }
+        if (used + sizeof ellipsis <= room)
+            cut = used;
+        if (used + text_length + 1 > room)
             break;
-        }
         memcpy(ret_text + used, text, text_length);
         used += text_length;
         at += taken;
         length -= taken;
+    }
+    if (length && cut + sizeof ellipsis <= room) {
+        memcpy(ret_text + cut, ellipsis, sizeof ellipsis - 1);
+        used = cut + sizeof ellipsis - 1;
     }
     if (room)
         ret_text[used] = 0;
