@@ -43,7 +43,6 @@ struct assembly {
     struct binding *bindings; /* listens, then admin */
     size_t binding_count;
     int data_fd, socket_fd, signal_fd;
-    sigset_t old_signals;
 };
 
 static int say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -317,7 +316,7 @@ static int block_signals(struct assembly *assembly)
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals, &assembly->old_signals);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     assembly->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
     assembly->server.alarm_fd = eventfd(0, EFD_CLOEXEC);
@@ -326,6 +325,7 @@ static int block_signals(struct assembly *assembly)
                : say("no descriptor for signals: %s", shoal_strerror(-errno));
 }
 
+/* The signals stay blocked: a second one changes nothing, the end is bounded in time anyway. */
 static void wait_for_end(const struct assembly *assembly)
 {
     struct pollfd fds[2] = {
@@ -409,7 +409,6 @@ static int end(struct assembly *assembly, int status)
         close(assembly->signal_fd);
     if (server->alarm_fd >= 0)
         close(server->alarm_fd);
-    pthread_sigmask(SIG_SETMASK, &assembly->old_signals, NULL);
     return status;
 }
 
@@ -429,7 +428,6 @@ int server_run(const struct server_config *config)
         server->worker_count = SERVER_WORKERS_MAX;
     server->connections_max = connections_of(raise_descriptor_limit(), server->worker_count);
     atomic_init(&server->memory_left, REQUEST_BYTES);
-    pthread_sigmask(SIG_SETMASK, NULL, &assembly.old_signals);
     if (start(&assembly) == 0) {
         announce(&assembly);
         wait_for_end(&assembly);
