@@ -20,6 +20,7 @@
 
 #define FREE_EXCHANGES_MAX 512
 #define FREE_HEADS_MAX     64
+#define END_DRAIN_MS       500 /* when the server stops, a client has no more to read its answer */
 
 /* --- what the host shares --- */
 
@@ -149,8 +150,10 @@ static enum timer_kind wanted_timer(const struct http_connection *c)
     }
 }
 
-static unsigned timer_ms(const struct http_limits *limits, enum timer_kind kind)
+static unsigned timer_ms(const struct http_host *host, enum timer_kind kind)
 {
+    const struct http_limits *limits = &host->limits;
+
     switch (kind) {
     case TIMER_IDLE:
         return limits->idle_ms;
@@ -161,7 +164,7 @@ static unsigned timer_ms(const struct http_limits *limits, enum timer_kind kind)
     case TIMER_SEND:
         return limits->send_ms;
     default:
-        return limits->drain_ms;
+        return host->ending && limits->drain_ms > END_DRAIN_MS ? END_DRAIN_MS : limits->drain_ms;
     }
 }
 
@@ -179,7 +182,7 @@ void connection_set_timer(struct http_connection *c)
     if (kind == TIMER_NONE)
         loop_timer_cancel(&c->timer);
     else
-        loop_timer_set(c->host->loop, &c->timer, timer_ms(&c->host->limits, kind));
+        loop_timer_set(c->host->loop, &c->timer, timer_ms(c->host, kind));
 }
 
 /* --- the end of a request --- */
@@ -548,9 +551,13 @@ void http_host_end(struct http_host *host)
 {
     host->ending = true;
     for (struct http_connection *c = host->first; c != NULL; c = c->next) {
+        bool idle = c->phase == PHASE_IDLE && !c->stream.sending && c->filling == NULL;
+
         c->keep_alive = false;
-        if (c->phase == PHASE_IDLE && !c->stream.sending && c->filling == NULL)
+        if (idle || c->phase == PHASE_HEAD)
             connection_fail(c);
+        else if (c->draining)
+            loop_timer_set(host->loop, &c->timer, timer_ms(host, TIMER_DRAIN));
     }
 }
 

@@ -53,7 +53,7 @@ struct worker {
     unsigned free_buffer_count, buffer_count;
     struct get_state *first_waiting, *last_waiting; /* for a buffer */
     unsigned pending; /* jobs and reads under way */
-    struct loop_message stop;
+    struct loop_message begin, stop;
     struct loop_timer stop_timer;
     uint64_t stop_deadline_ms;
 };

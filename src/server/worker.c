@@ -117,7 +117,7 @@ static void *run(void *arg)
 
 static void begin_accepting(struct loop_message *message)
 {
-    struct worker *worker = (struct worker *)((uint8_t *)message - offsetof(struct worker, stop));
+    struct worker *worker = (struct worker *)((uint8_t *)message - offsetof(struct worker, begin));
 
     for (unsigned i = 0; i < worker->listener_count; i++) {
         struct acceptor *acceptor = &worker->listeners[i].acceptor;
@@ -132,8 +132,8 @@ int worker_start(struct worker *worker)
 {
     int rc;
 
-    worker->stop.run = begin_accepting;
-    loop_post(worker->loop, &worker->stop);
+    worker->begin.run = begin_accepting;
+    loop_post(worker->loop, &worker->begin);
     rc = -pthread_create(&worker->thread, NULL, run, worker);
     worker->started = rc == 0;
     return rc;
