@@ -9,6 +9,10 @@
    relative to the open folder of the first level with one openat, one write and one close. Threads
    (as many as processors, if not told) take equal shares of the numbers. --sync: syncfs in the end.
 
+   For a fair figure the file system must not have lost many files in the last five minutes: ext4
+   passes over the inodes of files deleted that recently one by one, which makes creating several
+   times slower. So keep earlier trees until all rounds are done.
+
    Prints one line of JSON: seconds and seconds_created until the last file is closed, with --sync
    also seconds_synced until syncfs has returned (the creating included). Exit status 1 and a line
    on standard error when a call fails. */
