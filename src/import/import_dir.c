@@ -50,6 +50,7 @@ static int worker_init(struct import_worker *worker, struct import_run *run)
     const struct import_dir *job = run->job;
     worker->run = run;
     worker->use_noatime = true;
+    worker->known = (struct known){.store = job->store, .bucket = job->bucket};
     worker->buffer = mem_alloc(READ_BUFFER_BYTES);
     if (job->verify)
         worker->stored = mem_alloc(COMPARE_BYTES);
@@ -138,8 +139,10 @@ static int run_walks(struct import_run *run, struct import_worker *workers, cons
     for (unsigned i = 0; i < job->readers; i++)
         args[i] = &workers[i];
     int rc = tree_walk(&walk);
-    for (unsigned i = 0; i < job->readers; i++)
+    for (unsigned i = 0; i < job->readers; i++) {
         flight_drain(&workers[i].flight);
+        known_done(&workers[i].known);
+    }
     if (atomic_load(&run->fatal) < 0)
         return atomic_load(&run->fatal);
     if (rc == 0)

@@ -218,10 +218,10 @@ static int is_unchanged(
     struct import_worker *worker, const struct tree_entry *entry, int fd, const struct stat *st)
 {
     const struct import_dir *job = worker->run->job;
-    struct shoal_stat stored;
+    struct known_object stored;
     uint8_t md5[16];
-    /* Damage or absence alike: the file is to be written. */
-    if (shoal_stat(job->store, job->bucket, entry->path, entry->path_length, &stored) < 0 ||
+    /* Unreadable or absent alike: the file is to be written. */
+    if (known_find(&worker->known, entry->path, entry->path_length, &stored) <= 0 ||
         stored.size_bytes != (uint64_t)st->st_size)
         return 0;
     if (!job->checksum)

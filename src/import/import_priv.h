@@ -60,10 +60,30 @@ void flight_drain(struct flight *flight);
 /* The shoal_done_fn of every put; arg is the slot. */
 void flight_landed(void *arg, int code, const struct shoal_stat *stat);
 
+/* Finds what the store holds of a file. Owned by one thread. */
+struct known {
+    struct shoal *store;
+    const char *bucket;
+    struct shoal_scan *scan; /* NULL: none open */
+    unsigned lookups; /* since it was opened */
+};
+
+struct known_object {
+    uint64_t size_bytes;
+    int64_t mtime_ns;
+    uint8_t md5[16];
+};
+
+/* 1 and the object, 0 if there is none, or a negative code. */
+int known_find(
+    struct known *known, const void *key, size_t key_length, struct known_object *ret_object);
+void known_done(struct known *known);
+
 /* One reading thread. */
 struct import_worker {
     struct import_run *run;
     struct flight flight;
+    struct known known;
     uint8_t *buffer; /* READ_BUFFER_BYTES */
     uint8_t *stored; /* COMPARE_BYTES; only when verifying */
     struct md5 *md5; /* only with --checksum */
