@@ -20,7 +20,7 @@
 
 #define ACCEPT_PAUSE_MS 100
 
-static void update_now(struct loop *loop)
+void loop_update_now(struct loop *loop)
 {
     struct clock *clock = clock_system();
 
@@ -36,7 +36,7 @@ int loop_new(enum loop_kind kind, struct loop **ret_loop)
         return -ENOMEM;
     loop->ops = kind == LOOP_URING ? &loop_uring_ops : &loop_epoll_ops;
     loop->posted_tail = &loop->posted;
-    update_now(loop);
+    loop_update_now(loop);
     timers_init(loop);
     rc = -pthread_mutex_init(&loop->post_lock, NULL);
     if (rc != 0)
@@ -91,7 +91,6 @@ int loop_run(struct loop *loop)
 
     while (rc == 0 && !loop->stopping) {
         rc = loop->ops->turn(loop, timers_wait_ms(loop));
-        update_now(loop);
         timers_run(loop);
         stream_finish_closing(loop);
     }

@@ -297,9 +297,11 @@ static int epoll_turn(struct loop *loop, unsigned wait_ms)
     struct poller *poller = loop->backend;
     struct epoll_event events[EVENTS];
     int count = epoll_wait(poller->fd, events, EVENTS, (int)wait_ms);
+    int code = errno;
 
+    loop_update_now(loop);
     if (count < 0)
-        return errno == EINTR ? 0 : -errno;
+        return code == EINTR ? 0 : -code;
     for (int i = 0; i < count; i++) {
         void *owner = (void *)(uintptr_t)(events[i].data.u64 & ~(uint64_t)TAG_MASK);
 

@@ -49,7 +49,8 @@ struct loop {
     unsigned timer_count;
 };
 
-/* For backends. */
+/* For backends. The time is taken right after the wait: callbacks set timers by it. */
+void loop_update_now(struct loop *loop);
 void loop_run_posted(struct loop *loop);
 void stream_got(struct stream *stream, const uint8_t *bytes, size_t length);
 /* 0: the peer ended; -errno: failed; -ECANCELED: stopped on request. */

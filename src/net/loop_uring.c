@@ -396,6 +396,7 @@ static int uring_turn(struct loop *loop, unsigned wait_ms)
     unsigned count;
     int rc = io_uring_submit_and_wait_timeout(&uring->ring, cqes, 1, &wait, NULL);
 
+    loop_update_now(loop);
     if (rc < 0 && rc != -ETIME && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY)
         return rc;
     do {

@@ -58,7 +58,8 @@ def test_large_objects_in_constant_memory(server):
             c.send(make_request("GET", target))
             assert check_download(c, mib) == wanted
     grown = server.rss_bytes() - before
-    assert grown < (200 if SANITIZED else 100) * MIB, grown
+    # The address sanitizer keeps freed memory for a while: 256 MiB.
+    assert grown < (450 if SANITIZED else 100) * MIB, grown
     part = server.get("/pub/large", [("Range", f"bytes={5 * MIB - 3}-{5 * MIB + 2}")])
     assert part.body == (PIECE * 2)[len(PIECE) - 3:len(PIECE) + 3]
     for target in ("/pub/large", "/pub/larger"):
@@ -326,7 +327,8 @@ def test_several_addresses(tmp_path):
         assert server.get("/pub/x").body == b"everywhere"
         for address in (path, ("::1", server.ports[2])):
             assert server.request("GET", "/pub/x", address=address).body == b"everywhere"
-        assert f"serving unix:{path} (2 workers, io_uring)" in "".join(server.lines)
+        kind = {"uring": "io_uring"}.get(LOOPS[0], LOOPS[0])
+        assert f"serving unix:{path} (2 workers, {kind})" in "".join(server.lines)
     assert not os.path.exists(path)
 
 
