@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,7 +30,8 @@ struct rig {
     struct loop_message message;
     struct loop_timer look;
     int fd; /* to be opened by the message */
-    unsigned stops;
+    sem_t opened;
+    atomic_uint stops;
     uint8_t large[4 << 20];
 };
 
@@ -114,6 +117,7 @@ static int open_rig(void **state, enum loop_kind kind)
     };
 
     memset(&rig, 0, sizeof(rig));
+    sem_init(&rig.opened, 0, 0);
     rig.kind = kind;
     if (loop_new(kind, &rig.loop) != 0) {
         rig.kind = LOOP_EPOLL; /* where io_uring is forbidden */
@@ -171,7 +175,7 @@ static void open_there(struct loop_message *message)
     struct rig *rig = (struct rig *)((uint8_t *)message - offsetof(struct rig, message));
 
     http_connection_open(&rig->host, &service, rig->fd);
-    rig->fd = -1;
+    sem_post(&rig->opened);
 }
 
 /* --- the client --- */
@@ -196,7 +200,8 @@ static int client(struct rig *rig)
     rig->fd = fds[0];
     rig->message.run = open_there;
     loop_post(rig->loop, &rig->message);
-    usleep(20000); /* the message is free again after that */
+    while (sem_wait(&rig->opened) != 0)
+        continue;
     return fds[1];
 }
 
