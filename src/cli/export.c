@@ -108,11 +108,9 @@ static int conclude(struct export *export, const char *target, int rc, bool inte
     }
     if (counts->damaged)
         return STATUS_DAMAGE;
-    if (export->at.key_length && !counts->exported && !counts->refused && !counts->failed) {
-        complain(help.name, "%s/%s: no objects below it%s", export->at.bucket, export->at.key,
-            access_advice(SHOAL_E_ABSENT));
-        return STATUS_FAILED;
-    }
+    if (export->at.key_length && !counts->exported && !counts->refused && !counts->failed)
+        return access_failed(
+            &help, export->at.bucket, export->at.key, export->at.key_length, SHOAL_E_ABSENT);
     return counts->refused || counts->failed ? STATUS_FAILED : STATUS_DONE;
 }
 

@@ -42,6 +42,7 @@ struct import {
     const char *source;
     struct location at;
     bool json;
+    bool relabelled; /* progress speaks of verifying */
     struct import_dir job;
     struct import_counts counts;
     atomic_bool stop;
@@ -72,9 +73,9 @@ static void tick(void *arg)
         .all = verifying ? counts->seen : counts->expected,
         .bytes = verifying ? counts->verified_bytes : counts->bytes,
     };
-    if (verifying && strcmp(import->progress.label, "verifying") != 0) {
-        progress_done(&import->progress);
-        progress_init(&import->progress, "verifying");
+    if (verifying && !import->relabelled) {
+        import->relabelled = true;
+        progress_relabel(&import->progress, "verifying");
     }
     progress_show(&import->progress, &state);
 }
@@ -182,6 +183,17 @@ static int open_source(struct import *import)
     return STATUS_FAILED;
 }
 
+/* A store that holds itself would never be done. */
+static int refuse_own_store(const struct import *import)
+{
+    const struct import_dir *job = &import->job;
+    struct stat st;
+    if (fstat(job->root_fd, &st) < 0 || st.st_ino != job->data_ino || st.st_dev != job->data_dev)
+        return 0;
+    complain(help.name, "SRC is the data directory itself; name the tree to import");
+    return STATUS_FAILED;
+}
+
 /* PREFIX may be written with a slash at its end: the one that joins is added anyway. */
 static void fill_job(struct import *import, const char *dir)
 {
@@ -195,7 +207,8 @@ static void fill_job(struct import *import, const char *dir)
     job->report = report;
     job->arg = import;
     job->stop = &import->stop;
-    if (stat(dir, &st) == 0) {
+    job->data_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (job->data_fd >= 0 && fstat(job->data_fd, &st) == 0) {
         job->data_dev = st.st_dev;
         job->data_ino = st.st_ino;
     }
@@ -244,7 +257,10 @@ int cmd_import(int argc, char **argv)
     status = access_open(&help, dir, ACCESS_CREATE, &import.store);
     if (status == 0) {
         fill_job(&import, dir);
-        status = access_close(&help, import.store, run(&import));
+        status = refuse_own_store(&import);
+        status = access_close(&help, import.store, status ? status : run(&import));
+        if (import.job.data_fd >= 0)
+            (void)close(import.job.data_fd); /* opened for its path only */
     }
     (void)close(import.job.root_fd); /* read-only */
     return status;

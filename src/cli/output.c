@@ -12,23 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-void complain(const char *command, const char *format, ...)
-{
-    /* One buffer and one write, so that lines of several threads do not mix. */
-    char line[8192];
-    va_list list;
-    va_start(list, format);
-    int head =
-        snprintf(line, sizeof line, "shoal%s%s: ", command ? " " : "", command ? command : "");
-    (void)vsnprintf(line + head, sizeof line - (size_t)head, format, list);
-    va_end(list);
-    /* The promise is one line, whatever texts from elsewhere hold. */
-    for (char *at = line; *at; at++)
-        if (*at == '\n' || *at == '\r')
-            *at = ' ';
-    fprintf(stderr, "%s\n", line);
-}
-
 size_t utf8_length(const uint8_t *at, size_t available)
 {
     if (available == 0)
@@ -60,6 +43,34 @@ static bool is_unsafe(const uint8_t *at, size_t length)
                    ((at[2] >= 0xa8 && at[2] <= 0xae) || at[2] == 0x8e || at[2] == 0x8f)) ||
                (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);
     return false;
+}
+
+/* The promise is one line that does a terminal no harm, whatever texts from elsewhere hold. What
+   wants to be read exactly has been escaped before. */
+static void make_safe(char *line)
+{
+    size_t left = strlen(line);
+    for (uint8_t *at = (uint8_t *)line; left;) {
+        size_t width = utf8_length(at, left);
+        if (width == 0 || (is_unsafe(at, width) && *at != '\\'))
+            memset(at, '?', width ? width : 1);
+        at += width ? width : 1;
+        left -= width ? width : 1;
+    }
+}
+
+void complain(const char *command, const char *format, ...)
+{
+    /* One buffer and one write, so that lines of several threads do not mix. */
+    char line[8192];
+    va_list list;
+    va_start(list, format);
+    int head =
+        snprintf(line, sizeof line, "shoal%s%s: ", command ? " " : "", command ? command : "");
+    (void)vsnprintf(line + head, sizeof line - (size_t)head, format, list);
+    va_end(list);
+    make_safe(line);
+    fprintf(stderr, "%s\n", line);
 }
 
 static size_t escape_one(const uint8_t *at, size_t length, char text[17])

@@ -40,6 +40,16 @@ void progress_init(struct progress *progress, const char *label)
     progress->shown_ns = progress->terminal ? 0 : progress->start_ns;
 }
 
+void progress_relabel(struct progress *progress, const char *label)
+{
+    pthread_mutex_lock(&progress->lock);
+    progress->label = label;
+    progress->start_ns = progress->rate_ns = now();
+    progress->rate_state = (struct progress_state){.items = NULL};
+    progress->items_per_second = progress->bytes_per_second = 0;
+    pthread_mutex_unlock(&progress->lock);
+}
+
 static void clear_bar(struct progress *progress)
 {
     if (progress->drawn)

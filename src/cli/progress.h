@@ -30,6 +30,8 @@ struct progress {
 void progress_init(struct progress *progress, const char *label);
 /* Clears the bar. */
 void progress_done(struct progress *progress);
+/* Begins another phase of the work. */
+void progress_relabel(struct progress *progress, const char *label);
 /* Makes room for a line of output. */
 void progress_clear(struct progress *progress);
 /* Shows the state if it is time to. */

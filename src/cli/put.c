@@ -50,11 +50,11 @@ struct put {
     struct shoal_stat stat;
 };
 
-static int complain_of_source(const struct source *source, int code)
+static int complain_of_source(const struct source *source, const char *text)
 {
     char shown[512];
-    complain(help.name, "%s: %s", escape(source->name, strlen(source->name), shown, sizeof shown),
-        shoal_strerror(code));
+    complain(
+        help.name, "%s: %s", escape(source->name, strlen(source->name), shown, sizeof shown), text);
     return STATUS_FAILED;
 }
 
@@ -64,11 +64,11 @@ static int source_open(const char *name, struct source *source)
     source->name = pipe ? "standard input" : name;
     source->fd = pipe ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (source->fd < 0 || fstat(source->fd, &source->before) < 0)
-        return complain_of_source(source, -errno);
+        return complain_of_source(source, shoal_strerror(-errno));
     source->regular = S_ISREG(source->before.st_mode);
     if (S_ISDIR(source->before.st_mode)) {
-        complain(help.name, "%s: is a directory; use 'shoal import dir' for trees", name);
-        return STATUS_FAILED;
+        (void)close(source->fd); /* read-only */
+        return complain_of_source(source, "is a directory; use 'shoal import dir' for trees");
     }
     return 0;
 }
@@ -101,9 +101,7 @@ static bool source_changed(const struct source *source)
 
 static int complain_of_change(const struct source *source)
 {
-    complain(
-        help.name, "%s: changed while it was read, nothing was stored; try again", source->name);
-    return STATUS_FAILED;
+    return complain_of_source(source, "changed while it was read, nothing was stored; try again");
 }
 
 static void fill_attrs(const struct put *put, size_t head, struct shoal_attrs *attrs)
@@ -147,7 +145,7 @@ static int feed(struct put *put, struct shoal_writer *writer, int64_t got)
         got = source_read(&put->source, put->buffer, SHOAL_CHUNK_BYTES);
     }
     if (got < 0)
-        return complain_of_source(&put->source, (int)got);
+        return complain_of_source(&put->source, shoal_strerror((int)got));
     return source_changed(&put->source) ? complain_of_change(&put->source) : STATUS_DONE;
 }
 
@@ -171,6 +169,23 @@ static int put_large(struct put *put, size_t head)
     return STATUS_DONE;
 }
 
+/* Chunks of an object that turns out too large would fill the disk: better refused at once. */
+static int refuse_too_large(const struct put *put, const char *dir)
+{
+    int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    uint64_t size = put->source.regular ? (uint64_t)put->source.before.st_size : 0;
+    char bytes[16], key[ESCAPED_BYTES(SHOAL_KEY_MAX)];
+    bool fits = fd < 0 || local_has_room(fd, size);
+    if (fd >= 0)
+        (void)close(fd); /* opened for its path only */
+    if (fits)
+        return STATUS_DONE;
+    complain(help.name, "%s/%s: no space for %s on the store's disk%s", put->at.bucket,
+        escape(put->at.key, put->at.key_length, key, sizeof key), human_bytes(size, bytes),
+        access_advice(-ENOSPC));
+    return STATUS_FAILED;
+}
+
 static int put_source(struct put *put)
 {
     int code = access_ensure_bucket(put->store, put->at.bucket);
@@ -182,13 +197,23 @@ static int put_source(struct put *put)
     /* One byte more than fits a record tells whether that was all. */
     int64_t got = source_read(&put->source, put->buffer, SHOAL_CHUNK_BYTES + 1);
     if (got < 0)
-        return complain_of_source(&put->source, (int)got);
+        return complain_of_source(&put->source, shoal_strerror((int)got));
     progress_init(&put->progress, "storing");
     int status = got <= (int64_t)SHOAL_CHUNK_BYTES ? put_small(put, (size_t)got)
                                                    : put_large(put, (size_t)got);
     progress_done(&put->progress);
     mem_free(put->buffer);
     return status;
+}
+
+/* It will stand in a header: printable ASCII. */
+static bool is_type(const char *type)
+{
+    size_t length = strlen(type);
+    for (size_t i = 0; i < length; i++)
+        if (type[i] < 0x20 || type[i] > 0x7e)
+            return false;
+    return length > 0 && length <= SHOAL_TYPE_MAX;
 }
 
 int cmd_put(int argc, char **argv)
@@ -208,8 +233,9 @@ int cmd_put(int argc, char **argv)
     status = location_parse_object(&help, argv[2], &put.at);
     if (status)
         return status;
-    if (put.type && (strlen(put.type) > SHOAL_TYPE_MAX || !*put.type))
-        return options_wrong(&help, "--type: give 1 to %d bytes", SHOAL_TYPE_MAX);
+    if (put.type && !is_type(put.type))
+        return options_wrong(&help,
+            "--type: give a content type such as image/jpeg, at most %d bytes", SHOAL_TYPE_MAX);
     const char *dir = access_dir(&help, data);
     if (!dir)
         return STATUS_USAGE;
@@ -219,7 +245,8 @@ int cmd_put(int argc, char **argv)
     status = access_open(&help, dir, ACCESS_CREATE, &put.store);
     if (status)
         return status;
-    status = access_close(&help, put.store, put_source(&put));
+    status = refuse_too_large(&put, dir);
+    status = access_close(&help, put.store, status ? status : put_source(&put));
     if (status == STATUS_DONE && json)
         object_print_json(&put.at, &put.stat);
     return status;

@@ -27,6 +27,7 @@ struct import_dir {
     const char *prefix; /* without a slash at its end; may be empty */
     size_t prefix_length;
     int root_fd; /* the tree; stays the caller's */
+    int data_fd; /* the store's own directory, for its free space; or -1 */
     dev_t data_dev; /* the store's own directory, which is never imported */
     ino_t data_ino;
     unsigned readers; /* threads, 1 to TREE_WORKERS_MAX */

@@ -172,6 +172,12 @@ static int copy_large(
     struct import_run *run = worker->run;
     struct shoal_writer *writer = NULL;
     int refused = 0;
+    /* Found out beforehand: chunks of an object that turns out too large would fill the disk. */
+    if (run->job->data_fd >= 0 && !local_has_room(run->job->data_fd, (uint64_t)st->st_size)) {
+        import_report(run, IMPORT_FAILED, entry->path, entry->path_length,
+            "larger than the free space of the store's disk");
+        return 0;
+    }
     int64_t head = import_read(fd, worker->buffer, CONTENT_TYPE_SNIFF_BYTES, 0);
     if (head < 0)
         return (int)head;

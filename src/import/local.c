@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define SECOND_NS 1000000000
@@ -43,6 +44,14 @@ int64_t local_mtime_ns(const struct stat *st)
         __builtin_add_overflow(time_ns, (int64_t)st->st_mtim.tv_nsec, &time_ns))
         return st->st_mtim.tv_sec < 0 ? INT64_MIN : INT64_MAX;
     return time_ns ? time_ns : 1;
+}
+
+bool local_has_room(int fd, uint64_t bytes)
+{
+    struct statvfs room;
+    if (fstatvfs(fd, &room) < 0)
+        return true; /* not known: the write will tell */
+    return bytes <= (uint64_t)room.f_bavail * room.f_frsize;
 }
 
 bool local_same(const struct stat *a, const struct stat *b)

@@ -13,6 +13,8 @@ int local_write_all(int fd, const void *data, size_t length);
 int local_set_mtime(int fd, int64_t mtime_ns);
 /* As struct shoal_attrs wants it, where 0 would mean "now". */
 int64_t local_mtime_ns(const struct stat *st);
+/* False if that many bytes certainly don't fit on the file system of this descriptor. */
+bool local_has_room(int fd, uint64_t bytes);
 /* Equal in size and modification time. */
 bool local_same(const struct stat *a, const struct stat *b);
 

@@ -133,6 +133,7 @@ def test_missing_things(shoal, tmp_path):
     one_line(shoal("put", tmp_path, "demo/x", status=1), "import dir")
     one_line(shoal("import", "dir", tmp_path / "none", "demo", status=1), "none", "No such file")
     one_line(shoal("export", "demo", tmp_path / "no" / "such", status=1), "such", "No such file")
+    one_line(shoal("import", "dir", shoal.data, "demo", status=1), "data directory itself")
     write(tmp_path / "file", b"x")
     one_line(shoal("export", "demo", tmp_path / "file", status=1), "file", "directory")
     one_line(shoal("import", "dir", tmp_path / "file", "demo", status=1), "directory")
@@ -163,12 +164,34 @@ def test_object_larger_than_the_disk(tmp_path):
         big = tmp_path / "big"
         with open(big, "wb") as file:
             file.truncate(400 << 20)
-        one_line(shoal("put", big, "demo/big", status=1), "demo/big", "pace")
+        one_line(shoal("put", big, "demo/big", status=1), "demo/big", "no space for 400.0 MiB")
+        # From a pipe nobody knows beforehand.
+        with subprocess.Popen(["cat", big], stdout=subprocess.PIPE) as pipe:
+            process = shoal.start("put", "-", "demo/big", stdin=pipe.stdout)
+            pipe.stdout.close()
+            _, err = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert err.count(b"\n") == 1 and b"demo/big" in err and b"pace" in err, err
         assert shoal("get", "demo/small", "-").out == b"small"
         assert shoal.keys("demo") == [b"small"]
         shoal("put", "-", "demo/after", stdin=b"after")
         assert shoal.keys("demo") == [b"after", b"small"]
         assert shoal("get", "demo/after", "-").out == b"after"
+
+
+def test_a_file_larger_than_the_disk_does_not_stop_an_import(tmp_path):
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for i in range(20):
+        write(tree / f"small-{i}", b"small")
+    with open(tree / "big", "wb") as file:
+        file.truncate(400 << 20)
+    with small_disk(160 << 20, tmp_path) as disk:
+        shoal = Shoal(os.path.join(disk, "data"))
+        result = shoal("import", "dir", tree, "demo", "--json", status=1)
+        assert (result.json["copied"], result.json["failed"]) == (20, 1)
+        one_line(result, "/big: larger than the free space")
+        assert len(shoal.keys("demo")) == 20
 
 
 def test_disk_full_in_the_middle_of_an_import(tmp_path):

@@ -44,6 +44,8 @@ def test_every_command_has_help(command):
     ["put", "a", "demo/b", "--data"],
     ["put", "a", "demo/b", "--json=yes"],
     ["put", "a", "demo/b"],  # no data directory
+    ["put", "-", "demo/b", "--type", "a\r\nb", "--data", "x"],
+    ["put", "-", "demo/b", "--type=", "--data", "x"],
     ["ls"],
     ["get", "demo/x", "-", "--json", "--data", "x"],
     ["ls", "--json", "-0", "--data", "x"],
