@@ -51,7 +51,9 @@ struct volume_ops {
     /* Blocks the whole store takes, in bytes. */
     int (*usage)(struct volume *volume, uint64_t *ret_bytes);
 
-    /* The manifest: whole content (*ret_bytes freed by mem_free; length 0 when there is none), and
+    /* The manifest: whole content (*ret_bytes freed by mem_free; length 0 when there is none), made
+       durable first and read from the device, since an append that failed in an earlier process may
+       have left entries in the cache that are not on the device; and
        a durable append that succeeds only if the length is still `version`; bytes past `version`,
        left by a crash, are cut first. SHOAL_E_CONFLICT when it is shorter. After any other
        failure what the device holds past `version` is unknown. */

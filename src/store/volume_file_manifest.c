@@ -17,6 +17,7 @@
 
 #include <shoal/error.h>
 
+#include "base/bytes.h"
 #include "base/mem.h"
 
 #define MANIFEST_NAME "MANIFEST"
@@ -35,12 +36,41 @@ static int manifest_size(int fd, uint64_t *ret_bytes)
     return 0;
 }
 
+/* The content as the device has it. Synced first, then read past the page cache: a sync that failed
+   in an earlier process leaves pages there that look written and are not, and an entry appended
+   behind one of those would be unreachable after the next power cut. */
+static int64_t manifest_content(
+    struct file_volume *files, int fd, uint64_t size, uint8_t *buffer, size_t room)
+{
+    int direct_fd = -1, rc = files->read_only ? 0 : file_sync(fd);
+    int64_t got;
+
+    if (rc < 0)
+        return rc;
+    if (files->direct)
+        direct_fd =
+            openat(files->dir_fd, MANIFEST_NAME, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW);
+    if (direct_fd < 0)
+        return file_read_all(fd, buffer, (size_t)size, 0);
+    do {
+        got = pread(direct_fd, buffer, room, 0);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0)
+        got = -errno;
+    (void)close(direct_fd); /* only read from */
+    if (got < 0 && got != -EINVAL)
+        return got;
+    /* Some take O_DIRECT at open and refuse it at the read, or read short: the other way then. */
+    return got == (int64_t)size ? got : file_read_all(fd, buffer, (size_t)size, 0);
+}
+
 int file_manifest_read(struct volume *volume, uint8_t **ret_bytes, size_t *ret_length)
 {
     struct file_volume *files = (struct file_volume *)volume;
-    int fd = openat(files->dir_fd, MANIFEST_NAME, O_RDONLY | O_CLOEXEC);
+    int fd = openat(files->dir_fd, MANIFEST_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     uint8_t *bytes = NULL;
     uint64_t size = 0;
+    size_t room = 0;
     int64_t got = 0;
 
     if (fd < 0 && errno != ENOENT)
@@ -48,11 +78,13 @@ int file_manifest_read(struct volume *volume, uint8_t **ret_bytes, size_t *ret_l
     if (fd >= 0)
         got = manifest_size(fd, &size);
     if (got == 0) {
-        bytes = mem_alloc((size_t)size);
+        /* At least a byte more, so that one aligned read sees the end. */
+        room = (size_t)round_up(size + 1, volume->block_bytes);
+        bytes = mem_aligned(volume->block_bytes, room);
         got = bytes == NULL ? -ENOMEM : 0;
     }
     if (got == 0 && fd >= 0)
-        got = file_read_all(fd, bytes, (size_t)size, 0);
+        got = manifest_content(files, fd, size, bytes, room);
     if (fd >= 0)
         (void)close(fd); /* only read from */
     if (got < 0) {

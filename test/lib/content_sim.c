@@ -8,7 +8,8 @@
 
    A failed sync takes the marks away from sectors that did not reach the device, as Linux does
    since 4.13: the reader goes on seeing the new bytes, a second sync succeeds without writing them,
-   and they are gone when the page is evicted or the machine restarts. */
+   and they are gone when the page is evicted or the machine restarts. The size is not forgotten that
+   way: it is in the file system's journal, which is written or stops everything. */
 #include "lib/content_sim.h"
 
 #include <stdlib.h>
@@ -122,7 +123,6 @@ void content_sim_sync_lost(struct content_sim *content, struct random_sim *rando
     }
     if (content->size_dirty && random_sim_one_in(random, 2))
         settle_size(content, content->visible_size);
-    content->size_dirty = false;
 }
 
 void content_sim_evict(struct content_sim *content)

@@ -255,10 +255,13 @@ static int sim_write_at(
         return leave(sim, -EIO);
     if (step == SIM_STEP_HALF || sim_strikes(sim, VOLUME_SIM_WRITE_EIO)) {
         write_some(handle, buffer, length, offset);
+        handle->written_end = handle->synced_end;
         return leave(sim, -EIO);
     }
-    if (sim_full(sim, growth(&handle->segment->content, offset + length)))
+    if (sim_full(sim, growth(&handle->segment->content, offset + length))) {
+        handle->written_end = handle->synced_end;
         return leave(sim, -ENOSPC);
+    }
     content_sim_write(&handle->segment->content, buffer, length, offset);
     return leave(sim, 0);
 }
@@ -356,9 +359,15 @@ static int sim_sync(struct volume_file *file)
     struct sim_handle *handle = handle_of(file);
     struct volume_sim *sim = enter(handle->owner);
     enum sim_step step = sim_step(sim, "sync", handle->segment->id, 0, 0);
+    int rc;
 
     must_write(handle->owner, "sync");
-    return leave(sim, sync_content(sim, &handle->segment->content, step));
+    rc = sync_content(sim, &handle->segment->content, step);
+    if (rc == 0)
+        handle->synced_end = handle->written_end;
+    else
+        handle->written_end = handle->synced_end;
+    return leave(sim, rc);
 }
 
 static int sim_size(struct volume_file *file, uint64_t *ret_bytes)
@@ -388,14 +397,18 @@ static int sim_manifest_read(struct volume *volume, uint8_t **ret_bytes, size_t 
     struct volume_sim *sim = enter(own(volume));
     size_t size = sim->manifest.visible_size;
     uint8_t *bytes;
+    int rc = sim->crashed || sim_strikes(sim, VOLUME_SIM_READ_EIO) ? -EIO : 0;
 
-    if (sim->crashed || sim_strikes(sim, VOLUME_SIM_READ_EIO))
-        return leave(sim, -EIO);
+    if (rc == 0 && sim->manifest_named && !own(volume)->read_only)
+        rc = sync_content(
+            sim, &sim->manifest, sim_step(sim, "manifest sync before reading", 0, 0, 0));
+    if (rc != 0)
+        return leave(sim, rc);
     bytes = mem_alloc(size);
     if (bytes == NULL)
         return leave(sim, -ENOMEM);
-    if (size > 0)
-        memcpy(bytes, sim->manifest.visible, size);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = content_sim_device_byte(&sim->manifest, i);
     *ret_bytes = bytes;
     *ret_length = size;
     return leave(sim, 0);
