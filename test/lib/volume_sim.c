@@ -90,6 +90,11 @@ void volume_sim_crash_after(struct volume_sim *sim, uint64_t calls)
     sim->crash_at = sim->calls + calls;
 }
 
+void volume_sim_stop(struct volume_sim *sim)
+{
+    sim->crashed = true;
+}
+
 bool volume_sim_crashed(const struct volume_sim *sim)
 {
     return sim->crashed;

@@ -28,6 +28,8 @@ struct volume *volume_sim_open(struct volume_sim *sim, bool read_only);
    whole or in part); it and all later ones return -EIO until the restart. An append to the manifest
    is several such calls. */
 void volume_sim_crash_after(struct volume_sim *sim, uint64_t calls);
+/* At once. */
+void volume_sim_stop(struct volume_sim *sim);
 bool volume_sim_crashed(const struct volume_sim *sim);
 /* Calls so far that change something. */
 uint64_t volume_sim_calls(const struct volume_sim *sim);

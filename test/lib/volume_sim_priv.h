@@ -47,7 +47,7 @@ struct sim_handle {
     struct sim_volume *owner;
     struct sim_segment *segment;
     uint64_t written_end; /* blocks below were written, or passed, through this handle */
-    uint64_t synced_end;  /* written_end at its last good sync */
+    uint64_t synced_end; /* written_end at its last good sync */
 };
 
 /* What a changing call shall do. */

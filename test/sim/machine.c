@@ -213,13 +213,17 @@ bool sim_crash(struct sim *sim, enum volume_sim_restart how)
 {
     sim_note(sim, "crash, %s", how == VOLUME_SIM_POWER_CUT ? "power cut" : "killed");
     sim_follow(sim);
-    store_abandon(sim->store);
-    sim->store = NULL;
-    forget_writes(sim);
     /* The kernel has all that was answered, even if it was not synced; but not after its own end,
        nor if the next sync fails. */
     if (how == VOLUME_SIM_KILLED && !sim_stopped(sim) && !sim->profile.faults)
         model_durable(&sim->model, UINT64_MAX);
+    /* What is in flight fails on the stopped device, only so that the store can free it. */
+    volume_sim_stop(sim->device);
+    if (!sim_commit_all(sim))
+        return false;
+    store_abandon(sim->store);
+    sim->store = NULL;
+    forget_writes(sim);
     restart(sim, how);
     return contracts_kept(sim) && sim_reopen(sim);
 }
@@ -278,8 +282,11 @@ bool sim_run(struct sim *sim)
         volume_sim_trace(sim->device, stdout);
     model_init(&sim->model, random_sim_next(&sim->random));
     sound = live(sim) && sim->failure[0] == 0;
-    if (sim->store != NULL)
+    if (sim->store != NULL) {
+        volume_sim_stop(sim->device);
+        (void)sim_commit_all(sim); /* only so that what is in flight is freed */
         store_abandon(sim->store);
+    }
     model_done(&sim->model);
     volume_sim_free(sim->device);
     catalogue_memory_free(sim->catalogue);
