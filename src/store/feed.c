@@ -479,14 +479,18 @@ static bool shows(const struct feed *feed, uint64_t target)
 int feed_wait(struct shoal *store, struct catalogue **ret_catalogue)
 {
     struct feed *feed = &store->feed;
-    int rc = store->config.read_only ? 0 : log_sync_published(&store->log);
     unsigned failures;
     uint64_t target;
+    int rc;
 
+    /* First the target: what is published while this syncs need not be durable after it. */
+    pthread_mutex_lock(&feed->lock);
+    target = feed->fed_sequence;
+    pthread_mutex_unlock(&feed->lock);
+    rc = store->config.read_only ? 0 : log_sync_published(&store->log);
     if (rc)
         return rc;
     pthread_mutex_lock(&feed->lock);
-    target = feed->fed_sequence;
     failures = feed->failures;
     feed->waiters++;
     while (!shows(feed, target)) {

@@ -126,7 +126,7 @@ static int segment_begin(struct log *log, const struct group *group)
     rc = manifest_edit(log, edits, count);
     if (rc)
         return rc;
-    if (old)
+    if (old && old->state == SEGMENT_ACTIVE)
         old->state = SEGMENT_ENDED;
     segment->end = segment->synced_end = segment->reserved = group->offset;
     atomic_store(&segment->shown_end, group->offset);

@@ -62,41 +62,54 @@ struct manifest_segment *manifest_find(struct manifest *manifest, uint64_t segme
     return NULL;
 }
 
-static int segment_add(struct manifest *manifest, const struct manifest_segment *segment)
+/* Whether the edit may follow what the manifest says already. */
+static int edit_check(struct manifest *manifest, const struct manifest_edit *edit)
 {
-    if (segment->id <= manifest->last_id || segment->epoch < manifest->epoch)
-        return SHOAL_E_CORRUPT;
-    if (manifest->count == manifest->capacity) {
-        size_t capacity = manifest->capacity ? 2 * manifest->capacity : 16;
-        void *grown = mem_resize(manifest->segments, capacity * sizeof(*manifest->segments));
-
-        if (!grown)
-            return -ENOMEM;
-        manifest->segments = grown;
-        manifest->capacity = capacity;
-    }
-    manifest->segments[manifest->count++] = *segment;
-    manifest->last_id = segment->id;
-    manifest->epoch = segment->epoch;
-    return 0;
-}
-
-static int edit_apply(struct manifest *manifest, const struct manifest_edit *edit)
-{
-    struct manifest_segment *segment;
+    const struct manifest_segment *segment;
 
     if (edit->kind == EDIT_SEGMENT)
-        return segment_add(manifest, &edit->segment);
+        return edit->segment.id > manifest->last_id && edit->segment.epoch >= manifest->epoch
+                   ? 0
+                   : SHOAL_E_CORRUPT;
     segment = manifest_find(manifest, edit->segment.id);
     if (!segment || segment->state == SEGMENT_SEALED)
         return SHOAL_E_CORRUPT;
     if (segment->state == SEGMENT_ENDED && segment->end != edit->segment.end)
         return SHOAL_E_CORRUPT;
+    return 0;
+}
+
+static int reserve_segment(struct manifest *manifest)
+{
+    size_t capacity = manifest->capacity ? 2 * manifest->capacity : 16;
+    void *grown;
+
+    if (manifest->count < manifest->capacity)
+        return 0;
+    grown = mem_resize(manifest->segments, capacity * sizeof(*manifest->segments));
+    if (!grown)
+        return -ENOMEM;
+    manifest->segments = grown;
+    manifest->capacity = capacity;
+    return 0;
+}
+
+/* Of a checked edit, with room for a segment. */
+static void edit_apply(struct manifest *manifest, const struct manifest_edit *edit)
+{
+    struct manifest_segment *segment;
+
+    if (edit->kind == EDIT_SEGMENT) {
+        manifest->segments[manifest->count++] = edit->segment;
+        manifest->last_id = edit->segment.id;
+        manifest->epoch = edit->segment.epoch;
+        return;
+    }
+    segment = manifest_find(manifest, edit->segment.id);
     segment->end = edit->segment.end;
     segment->state = edit->kind == EDIT_END ? SEGMENT_ENDED : SEGMENT_SEALED;
     if (edit->kind == EDIT_SEALED)
         segment->footer_bytes = edit->segment.footer_bytes;
-    return 0;
 }
 
 static int store_edit_parse(
@@ -125,6 +138,7 @@ static const uint8_t edit_bytes[] = {
 static int edit_parse(const uint8_t *at, uint8_t kind, struct manifest *manifest)
 {
     struct manifest_edit edit = {.kind = kind, .segment.id = get_u64(at)};
+    int rc;
 
     if (kind == EDIT_SEGMENT) {
         edit.segment.epoch = get_u64(at + 8);
@@ -138,7 +152,12 @@ static int edit_parse(const uint8_t *at, uint8_t kind, struct manifest *manifest
         if (kind == EDIT_SEALED)
             edit.segment.footer_bytes = get_u32(at + 16);
     }
-    return edit_apply(manifest, &edit);
+    rc = edit_check(manifest, &edit);
+    if (!rc)
+        rc = reserve_segment(manifest);
+    if (!rc)
+        edit_apply(manifest, &edit);
+    return rc;
 }
 
 static int entry_parse(
@@ -306,10 +325,15 @@ int manifest_create(struct volume *volume, struct manifest *manifest)
 int manifest_commit(struct volume *volume, struct manifest *manifest,
     const struct manifest_edit *edits, size_t count)
 {
-    int rc = entry_append(volume, manifest, edits, count);
+    int rc = reserve_segment(manifest);
 
+    /* What contradicts the manifest must not get into it: it could not be read again. */
     for (size_t i = 0; !rc && i < count; i++)
-        rc = edit_apply(manifest, &edits[i]);
+        rc = edit_check(manifest, &edits[i]);
+    if (!rc)
+        rc = entry_append(volume, manifest, edits, count);
+    for (size_t i = 0; !rc && i < count; i++)
+        edit_apply(manifest, &edits[i]);
     return rc;
 }
 

@@ -64,8 +64,8 @@ int manifest_parse(
     const uint8_t *bytes, size_t length, struct manifest *ret_manifest, struct shoal_error *error);
 /* Starts a new one from manifest's identity fields, durably. */
 int manifest_create(struct volume *volume, struct manifest *manifest);
-/* Appends the edits durably as one entry, then applies them to manifest. On failure it is unknown
-   whether they are durable: the store must take no more writes. */
+/* Appends the edits durably as one entry, then applies them to manifest. At most one of them names a
+   new segment. On failure it is unknown whether they are durable: the store must take no more writes. */
 int manifest_commit(struct volume *volume, struct manifest *manifest,
     const struct manifest_edit *edits, size_t count);
 struct manifest_segment *manifest_find(struct manifest *manifest, uint64_t segment_id);

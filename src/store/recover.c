@@ -263,11 +263,9 @@ static int load_system_record(struct shoal *store, const struct system_place *sy
 
     if (!rc)
         rc = record.kind == RECORD_BUCKET ? bucket_load(store, &record) : reap_load(store, &record);
-    if (rc == -ENOMEM)
-        return rc;
-    if (rc)
+    if (rc == SHOAL_E_CORRUPT)
         store->damage_at_open++;
-    return 0;
+    return rc == SHOAL_E_CORRUPT ? 0 : rc;
 }
 
 static int load_system(struct recovery *recovery)

@@ -6,7 +6,8 @@
    Where something does not pass there are two cases. Below the end that is known, or below what a later
    group declares durable, it is damage: it is reported, and the walk goes on with the next record or
    group that passes. Otherwise it is what a crash left of a group that was never acknowledged: the
-   log ends before that group, whole groups only. */
+   log ends before that group, whole groups only. A read error there fails the walk: what can't be read
+   may have been acknowledged. */
 #include "store/walk.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@ struct walker {
     uint64_t file_bytes;
     uint64_t limit; /* groups lie below this */
     bool find_tail;
+    bool unreadable; /* since the last group that passed */
     uint8_t *buffer;
     size_t buffer_bytes;
 };
@@ -73,6 +75,7 @@ static int header_at(struct walker *walker, uint64_t offset, struct group_header
     uint8_t bytes[GROUP_HEADER_BYTES];
     int64_t got = read_bytes(walker, bytes, sizeof(bytes), offset);
 
+    walker->unreadable |= got == -EIO;
     if (got < 0)
         return got == -EIO ? 0 : (int)got;
     if (got < (int64_t)sizeof(bytes))
@@ -203,6 +206,7 @@ static int load_group(struct walker *walker, const struct group_header *header, 
     got = read_bytes(walker, walker->buffer, length, offset);
     if (got < 0 && got != -EIO)
         return (int)got;
+    walker->unreadable |= got < 0;
     for (uint64_t at = 0; got < 0 && at < length; at += block)
         (void)read_bytes(walker, walker->buffer + at, block, offset + at); /* block by block */
     return 0;
@@ -246,9 +250,17 @@ static int walk_group(struct walker *walker, const struct group_header *header, 
     if (!padding_zero(
             walker->buffer + header->length, walker->buffer + round_up(header->length, block)))
         report(walker, *offset, "padding behind a group is not zero");
+    walker->unreadable = false;
     walker->result.groups = header->number;
     walker->result.end = *offset = behind;
     return rc;
+}
+
+/* The log ends here, unless what lies behind could not be read: then acknowledged groups may be
+   among it, and there is no telling. */
+static int end_of_log(const struct walker *walker)
+{
+    return walker->unreadable ? -EIO : 0;
 }
 
 static int walk_groups(struct walker *walker)
@@ -266,7 +278,7 @@ static int walk_groups(struct walker *walker)
         if (rc == 1) {
             rc = walk_group(walker, &header, &offset);
             if (rc == 1)
-                return 0; /* the torn tail */
+                return end_of_log(walker);
             continue;
         }
         if (rc < 0)
@@ -275,7 +287,7 @@ static int walk_groups(struct walker *walker)
         if (rc < 0)
             return rc;
         if (rc == 0 && walker->find_tail)
-            return 0;
+            return end_of_log(walker);
         report(walker, bad, "not a group where one should be");
         walker->result.end = offset;
         rc = 0;
