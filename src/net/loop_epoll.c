@@ -21,6 +21,8 @@
 #define ACCEPT_BATCH 16
 #define READ_THREADS 4
 #define READ_QUEUE   8192
+#define LARGE_BYTES  (32u << 10)
+#define LARGE_SENDS  16 /* of a stream in one turn */
 
 enum tag { TAG_STREAM, TAG_ACCEPT, TAG_WAKE, TAG_MASK = 7 };
 
@@ -176,9 +178,17 @@ static int64_t send_now(struct stream *stream)
     return n < 0 ? -errno : n;
 }
 
+/* A client that takes a large object as fast as it comes lets the others have a turn now and then. */
+static bool must_yield(struct stream *stream)
+{
+    size_t last = stream->piece_count > 0 ? stream->pieces[stream->piece_count - 1].iov_len : 0;
+
+    return last >= LARGE_BYTES && ++stream->large_sends % LARGE_SENDS == 0;
+}
+
 static int64_t epoll_send(struct stream *stream, bool *ret_pending)
 {
-    int64_t n = send_now(stream);
+    int64_t n = must_yield(stream) ? -EAGAIN : send_now(stream);
     int rc;
 
     if (n != -EAGAIN)

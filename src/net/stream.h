@@ -48,6 +48,7 @@ struct stream {
     int end_code;
     bool epoll_added;
     uint32_t epoll_events;
+    unsigned large_sends;
     uint64_t drain_left_bytes;
     uint8_t *kept;
     size_t kept_start, kept_end, kept_capacity;

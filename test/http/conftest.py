@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 
 import pytest
 
@@ -153,7 +154,7 @@ class Server:
             self.lines.append(line)
         ports = [re.search(r"http://(?:127\.0\.0\.1|\[::1\]):(\d+)/", line) for line in self.lines]
         self.ports = [int(m[1]) if m else None for m in ports]
-        self.address = ("127.0.0.1", self.ports[0])
+        self.address = ("127.0.0.1", self.ports[0]) if self.ports[0] else None
         self.admin_address = ("127.0.0.1", self.ports[-1])
         with open(os.path.join(self.data, "access.token")) as token:
             self.token = token.read().strip()
@@ -254,3 +255,10 @@ counter = itertools.count()
 def key():
     """A key that no other test uses."""
     return f"k{next(counter)}"
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)

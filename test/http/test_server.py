@@ -5,6 +5,8 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+import resource
 import signal
 import socket
 import subprocess
@@ -13,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import LOOPS, SANITIZED, SHOAL, Closed, make_request, running
+from conftest import LOOPS, SANITIZED, SHOAL, Closed, make_request, running, wait_until
 
 PIECE = hashlib.sha512(b"seed").digest() * 4096  # 256 KiB
 MIB = 1 << 20
@@ -168,6 +170,88 @@ def test_concurrent_clients(server):
     for thread in threads:
         thread.join()
     assert not errors
+
+
+def forget_cached(server):
+    """Drops the segments from the page cache, so that reads have to wait for the device."""
+    folder = os.path.join(server.data, "seg")
+    for name in os.listdir(folder):
+        fd = os.open(os.path.join(folder, name), os.O_RDONLY)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+
+
+def test_cold_reads(server):
+    bodies = {f"/pub/cold{size}": (PIECE * 21)[:size] for size in (1, 900, 70000, 300000, 5 * MIB)}
+    for target, body in bodies.items():
+        server.put(target, body)
+    for _ in range(5):
+        forget_cached(server)
+        with server.connect() as left:  # gone before its read is back
+            left.send(b"".join(make_request("GET", target) for target in bodies))
+        with server.connect() as c:
+            c.send(b"".join(make_request("GET", target) for target in bodies))
+            for body in bodies.values():
+                assert c.response().body == body
+
+
+def memory_in_use(server):
+    metrics = server.request("GET", "/metrics", address=server.admin_address).body.decode()
+    return int(re.search(r"^shoal_request_memory_bytes (\d+)", metrics, re.M)[1])
+
+
+def test_uploads_wait_for_memory(server):
+    """64 announced bodies of 4 MiB take all there is; the next waits until one has gone."""
+    wait_until(lambda: memory_in_use(server) == 0, "memory of earlier tests was not given back")
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(server.connect()) for _ in range(64)]
+        for i, c in enumerate(held):
+            c.send(make_request("PUT", f"/pub/held{i}",
+                                [server.auth(), ("Content-Length", str(4 * MIB))]) + b"x")
+        wait_until(lambda: memory_in_use(server) == 256 * MIB, "not all was reserved")
+        waiting = stack.enter_context(server.connect())
+        waiting.send(make_request("PUT", "/pub/waiting", [server.auth()], b"waited"))
+        waiting.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            waiting.response()
+        waiting.socket.settimeout(20)
+        assert server.get("/pub/waiting").status == 404
+        held[0].close()
+        assert waiting.response().status == 200
+    assert server.get("/pub/waiting").body == b"waited"
+    wait_until(lambda: memory_in_use(server) == 0, "memory was not given back")
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_readers_wait_for_buffers(tmp_path, loop):
+    """Clients that do not read hold a buffer each, up to a limit; the next waits for one."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
+    path = str(tmp_path / "s.sock")
+    with running(tmp_path / "data", loop=loop, workers=1, listens=("unix:" + path,)) as server:
+        server.bucket("pub", public=True)
+        assert server.request("PUT", "/pub/large", body=PIECE * 5, auth=True,
+                              address=path).status == 200
+        with contextlib.ExitStack() as stack:
+            held = [stack.enter_context(server.connect(path)) for _ in range(1024)]
+            for c in held:
+                c.send(make_request("GET", "/pub/large"))
+            for c in held:
+                c.until(b"\r\n\r\n")
+            waiting = [stack.enter_context(server.connect(path)) for _ in range(3)]
+            for c in waiting:
+                c.send(make_request("GET", "/pub/large"))
+            waiting[0].socket.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                waiting[0].response()
+            waiting[0].close()  # gone while it waits
+            for c in held[:2]:
+                c.close()
+            for c in waiting[1:]:
+                assert c.response().body == PIECE * 5
+            for c in held[2:100]:
+                assert c.exactly(len(PIECE) * 5) == PIECE * 5
 
 
 # --- monitoring and the admin socket ---
