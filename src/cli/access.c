@@ -118,12 +118,11 @@ int access_open(const struct command_help *help, const char *data, enum access_u
 int access_close(const struct command_help *help, struct shoal *store, int status)
 {
     int code = shoal_close(store);
-    if (code < 0) {
-        complain(help->name, "closing the store: %s%s", shoal_strerror(code), access_advice(code));
-        if (status == STATUS_DONE)
-            status = access_status(code);
-    }
-    return status;
+    /* After a failure, closing fails for the same reason, which has been said. */
+    if (code == 0 || status != STATUS_DONE)
+        return status;
+    complain(help->name, "closing the store: %s%s", shoal_strerror(code), access_advice(code));
+    return access_status(code);
 }
 
 int access_failed(const struct command_help *help, const char *bucket, const void *key,

@@ -50,11 +50,9 @@ void import_put_failed(struct import_run *run, const char *path, size_t path_len
         import_report(run, IMPORT_FAILED, path, path_length, shoal_strerror(code));
         return;
     }
-    /* Those in flight with the first one fail too; one line says it for all. */
-    if (atomic_compare_exchange_strong(&run->fatal, &none, code))
-        import_report(run, IMPORT_FAILED, path, path_length, shoal_strerror(code));
-    else
-        atomic_fetch_add(&run->counts->failed, 1);
+    /* Whatever else is in flight fails too, and no file is to blame: the caller says it once. */
+    atomic_compare_exchange_strong(&run->fatal, &none, code);
+    atomic_fetch_add(&run->counts->failed, 1);
     atomic_store(run->job->stop, true);
 }
 
