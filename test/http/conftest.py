@@ -140,7 +140,9 @@ class Server:
         self.data = os.fspath(data)
         self.errors = tempfile.TemporaryFile()
         argv = [*wrapper, SHOAL, "serve", "--data", self.data, "--admin", "127.0.0.1:0",
-                "--loop", loop, "--workers", str(workers), *options]
+                "--workers", str(workers), *options]
+        if loop:
+            argv += ["--loop", loop]
         for listen in listens:
             argv += ["--listen", listen]
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -10,6 +10,7 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -416,8 +417,8 @@ def test_several_addresses(tmp_path):
     assert not os.path.exists(path)
 
 
-def serve(*options):
-    done = subprocess.run([SHOAL, "serve", *map(str, options)], stdout=subprocess.PIPE,
+def serve(*options, wrapper=()):
+    done = subprocess.run([*wrapper, SHOAL, "serve", *map(str, options)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=20)
     assert done.stdout == b""
     return done.returncode, done.stderr.decode()
@@ -503,3 +504,18 @@ def test_slow_head_is_told(tmp_path, loop):
             assert got.status == 408
             assert 9 < time.monotonic() - began < 13
             assert c.is_closed()
+
+
+WITHOUT_IO_URING = (sys.executable, os.path.join(os.path.dirname(__file__), "without_io_uring.py"))
+
+
+def test_epoll_where_io_uring_is_refused(tmp_path):
+    with running(tmp_path / "data", loop=None, workers=3, wrapper=WITHOUT_IO_URING) as server:
+        assert "(3 workers, epoll)" in server.lines[0]
+        assert server.error_text().count("io_uring") == 1
+        server.bucket("pub", public=True)
+        server.put("/pub/x", b"x")
+        assert server.get("/pub/x").body == b"x"
+    status, error = serve("--data", tmp_path / "data", "--loop", "uring", "--listen",
+                          "127.0.0.1:0", "--admin", "127.0.0.1:0", wrapper=WITHOUT_IO_URING)
+    assert status == 1 and "--loop epoll" in error
