@@ -69,7 +69,7 @@ void answer_code(
         text_addf(&text, "%s", shoal_strerror(code));
     }
     text_add(&text, "", 1);
-    if (status == 500 && !text.failed && may_report(server_of(x)))
+    if ((status == 500 || status == 507) && !text.failed && may_report(server_of(x)))
         fprintf(stderr, "shoal serve: %s\n", text.bytes);
     exchange_reply(x, status, text.failed ? shoal_strerror(code) : text.bytes);
     text_done(&text);
