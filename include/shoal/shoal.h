@@ -8,11 +8,11 @@
 
 #include <shoal/error.h>
 
-#define SHOAL_KEY_MAX       1024
-#define SHOAL_BUCKET_MAX    63
-#define SHOAL_TYPE_MAX      255       /* bytes of a content type */
-#define SHOAL_CHUNK_BYTES   (4u << 20) /* objects above this are stored in chunks of this size */
-#define SHOAL_OBJECT_MAX    (5ull << 40)
+#define SHOAL_KEY_MAX     1024
+#define SHOAL_BUCKET_MAX  63
+#define SHOAL_TYPE_MAX    255 /* bytes of a content type */
+#define SHOAL_CHUNK_BYTES (4u << 20) /* objects above this are stored in chunks of this size */
+#define SHOAL_OBJECT_MAX  (5ull << 40)
 
 /* All functions may be called from any thread unless they say otherwise. Those that touch the
    device block. Keys are bytes: any value but NUL, 1 to SHOAL_KEY_MAX of them. */
@@ -20,12 +20,12 @@
 struct shoal;
 
 struct shoal_options {
-    bool create;             /* make a store where the directory is absent or empty */
-    bool read_only;          /* take no writes and change no file */
-    bool relaxed;            /* acknowledge before the sync … */
-    unsigned relaxed_ms;     /* … which follows at most this many milliseconds later */
-    uint64_t segment_bytes;  /* 0: 1 GiB */
-    unsigned log_buffers;    /* group buffers of 8 MiB; 0: 3 */
+    bool create; /* make a store where the directory is absent or empty */
+    bool read_only; /* take no writes and change no file */
+    bool relaxed; /* acknowledge before the sync … */
+    unsigned relaxed_ms; /* … which follows at most this many milliseconds later */
+    uint64_t segment_bytes; /* 0: 1 GiB */
+    unsigned log_buffers; /* group buffers of 8 MiB; 0: 3 */
 };
 
 /* One process at a time may open a directory: SHOAL_E_BUSY names the holder's pid in ret_error.
@@ -40,7 +40,7 @@ int shoal_close(struct shoal *store);
 /* An object's attributes as the writer gives them. */
 struct shoal_attrs {
     const char *content_type; /* NULL: binary/octet-stream */
-    int64_t mtime_ns;         /* since 1970; 0: now */
+    int64_t mtime_ns; /* since 1970; 0: now */
 };
 
 struct shoal_stat {
@@ -91,8 +91,8 @@ int shoal_put_start(struct shoal *store, const char *bucket, const void *key, si
 /* SHOAL_E_ABSENT if there was none. */
 int shoal_delete(struct shoal *store, const char *bucket, const void *key, size_t key_length);
 /* As put_start; stat is NULL. */
-int shoal_delete_start(struct shoal *store, const char *bucket, const void *key,
-    size_t key_length, shoal_done_fn *done, void *arg);
+int shoal_delete_start(struct shoal *store, const char *bucket, const void *key, size_t key_length,
+    shoal_done_fn *done, void *arg);
 
 /* An object written piece by piece in constant memory (one chunk). Nothing shows under the key
    until commit. One thread at a time per writer. commit and abort free the writer. */
@@ -152,12 +152,12 @@ void shoal_scan_close(struct shoal_scan *scan);
 struct shoal_info {
     uint8_t uuid[16];
     uint64_t objects;
-    uint64_t data_bytes;      /* bytes of the objects themselves */
-    uint64_t live_bytes;      /* bytes of the records that hold them */
-    uint64_t segment_bytes;   /* bytes of the segment files */
-    uint64_t disk_bytes;      /* blocks taken by the whole data directory */
+    uint64_t data_bytes; /* bytes of the objects themselves */
+    uint64_t live_bytes; /* bytes of the records that hold them */
+    uint64_t segment_bytes; /* bytes of the segment files */
+    uint64_t disk_bytes; /* blocks taken by the whole data directory */
     uint64_t index_ram_bytes; /* RAM of the index */
-    uint64_t sequence;        /* highest durable one */
+    uint64_t sequence; /* highest durable one */
     uint64_t catalogue_sequence; /* highest one in the catalogue */
     uint64_t segments;
     uint64_t buckets;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 struct clock {
-    int64_t (*wall_ns)(struct clock *clock);      /* since 1970; may jump either way */
+    int64_t (*wall_ns)(struct clock *clock); /* since 1970; may jump either way */
     uint64_t (*monotonic_ns)(struct clock *clock); /* never goes back */
 };
 

@@ -44,8 +44,8 @@ struct catalogue_ops {
     /* Applies changes (in sequence order, a key may come more than once), the counts of their
        buckets and the progress `through` (at least the last change's sequence) atomically. count
        may be 0. One thread at a time. 0, -errno, SHOAL_E_CORRUPT. */
-    int (*apply)(struct catalogue *catalogue, const struct catalogue_change *changes,
-        size_t count, uint64_t through);
+    int (*apply)(struct catalogue *catalogue, const struct catalogue_change *changes, size_t count,
+        uint64_t through);
     /* The last `through` applied; 0 when new. Any thread. */
     uint64_t (*progress)(struct catalogue *catalogue);
     /* Makes the progress durable (apply alone need not be). */
@@ -79,7 +79,7 @@ struct catalogue {
    durable_sequence, is removed and started anew: progress is 0 then. Its RAM is fixed:
    CATALOGUE_RAM_BYTES. */
 #define CATALOGUE_RAM_BYTES (64u << 20)
-int catalogue_rocksdb_open(const char *dir, const uint8_t identity[32],
-    uint64_t durable_sequence, struct catalogue **ret_catalogue, struct shoal_error *error);
+int catalogue_rocksdb_open(const char *dir, const uint8_t identity[32], uint64_t durable_sequence,
+    struct catalogue **ret_catalogue, struct shoal_error *error);
 
 #endif

@@ -47,7 +47,7 @@ uint64_t index_ram_bytes(struct index *index);
 
 /* Calls visit for every entry with the hash bits kept (the high 64); partition by partition, each under its
    lock: visit must not call the index. */
-void index_each(struct index *index, void (*visit)(void *arg, uint64_t hash_high, struct place place),
-    void *arg);
+void index_each(struct index *index,
+    void (*visit)(void *arg, uint64_t hash_high, struct place place), void *arg);
 
 #endif

@@ -34,8 +34,7 @@ struct volume_ops {
     int (*list)(struct volume *volume, int (*visit)(void *arg, uint64_t segment_id), void *arg);
 
     /* buffer, length and offset are multiples of block_bytes. Writes all or fails. */
-    int (*write_at)(
-        struct volume_file *file, const void *buffer, size_t length, uint64_t offset);
+    int (*write_at)(struct volume_file *file, const void *buffer, size_t length, uint64_t offset);
     /* Any alignment. Returns the bytes read, fewer only at the end of the file, or -errno.
        Thread-safe, also against write_at elsewhere in the file. */
     int64_t (*read_at)(struct volume_file *file, void *buffer, size_t length, uint64_t offset);
