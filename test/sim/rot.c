@@ -80,7 +80,7 @@ static bool check_finds_it(struct sim *sim)
 
 bool sim_rot(struct sim *sim)
 {
-    struct bit bit;
+    struct bit bit = {0}; /* gcc cannot tell that choose_bit fills it */
 
     if (!choose_bit(sim, &bit))
         return sim->failure[0] == 0;
