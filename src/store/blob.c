@@ -123,9 +123,10 @@ static int append_open(struct shoal_writer *writer)
         meta_encode(&meta, piece->meta), NULL);
     owner_encode(&piece->record.record, &writer->draft.key, piece->owner);
     rc = append(writer, piece);
-    if (!rc)
-        writer->blob_id = meta.blob_id;
-    return rc;
+    if (rc)
+        return rc;
+    writer->blob_id = meta.blob_id;
+    return wait_pieces(writer, 0); /* no chunk may be there without it */
 }
 
 static int append_chunk(struct shoal_writer *writer)

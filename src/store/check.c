@@ -133,6 +133,8 @@ static int check_segment(struct check *check, struct segment *segment, uint64_t 
         .end = end,
         .verify_payload = true,
         .direct = true,
+        .tolerant = true,
+        .padding_from = segment->padding_from,
         .hooks = {.arg = check, .record = check_record, .damage = check_damage}};
     struct walk_result result;
     int rc;

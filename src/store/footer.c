@@ -281,6 +281,7 @@ static void write_trailer(struct writer *writer, const struct footer *footer, st
     put_u64(at + 64, bytes);
     put_u64(at + 72, record_bytes);
     /* 80: judged_from, for packed segments. */
+    put_u64(at + 88, footer->padding_from);
     put_u32(at, crc32c(writer->crc, at + 4, sizeof(at) - 4));
     writer_put(writer, at, sizeof(at));
 }
@@ -383,6 +384,7 @@ static int decode_trailer(
     footer->count = get_u32(at + 12);
     footer->prev_count = get_u32(at + 16);
     footer->lowest_sequence = get_u64(at + 40);
+    footer->padding_from = get_u64(at + 88);
     if (footer->count > SEGMENT_RECORDS_MAX || footer->prev_count > footer->count ||
         FOOTER_FANOUT_BYTES + (uint64_t)footer->count * FOOTER_ENTRY_BYTES +
                 (uint64_t)footer->prev_count * FOOTER_PREV_BYTES + FOOTER_TRAILER_BYTES >
@@ -440,7 +442,7 @@ int footer_read(struct volume *volume, struct volume_file *file, struct crc_seed
 }
 
 bool footer_confirms(struct volume *volume, struct volume_file *file, uint64_t end, uint32_t bytes,
-    struct hash128 hash, uint32_t slot, uint32_t *ret_slots)
+    struct hash128 hash, uint32_t slot, struct footer_entry *ret_entry)
 {
     uint8_t fanout[FOOTER_FANOUT_BYTES], at[FOOTER_ENTRY_BYTES];
     uint8_t byte = (uint8_t)(hash.high >> 56);
@@ -460,7 +462,7 @@ bool footer_confirms(struct volume *volume, struct volume_file *file, uint64_t e
             return false;
         entry_decode(at, byte, &entry);
         if (entry.slot == slot && entry.hash.high == hash.high && entry.hash.low == hash.low) {
-            *ret_slots = entry.slots;
+            *ret_entry = entry;
             return true;
         }
     }

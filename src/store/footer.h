@@ -36,6 +36,7 @@ struct footer {
     uint32_t count, capacity;
     uint32_t prev_count, prev_capacity;
     uint64_t lowest_sequence; /* of the first record; valid if count > 0 */
+    uint64_t padding_from; /* see struct walk_result */
 };
 
 /* Room for so many more records and prevs, so that adding them cannot fail. -ENOMEM leaves it as it
@@ -64,9 +65,9 @@ int footer_read(struct volume *volume, struct volume_file *file, struct crc_seed
 /* The same on bytes; exposed for the fuzzer. */
 int footer_decode(const uint8_t *bytes, size_t length, struct crc_seed seed, uint64_t end,
     struct footer *ret_footer);
-/* Whether the footer on disk lists a record of this hash at this slot, and its length; reads one
-   bucket of it. */
+/* Whether the footer on disk lists a record of this hash at this slot; its entry. Reads one bucket of
+   it. */
 bool footer_confirms(struct volume *volume, struct volume_file *file, uint64_t end, uint32_t bytes,
-    struct hash128 hash, uint32_t slot, uint32_t *ret_slots);
+    struct hash128 hash, uint32_t slot, struct footer_entry *ret_entry);
 
 #endif

@@ -3,12 +3,22 @@
    The index knows only part of the hash, so a candidate's key decides. One that can't be read (bit
    rot) must not be taken for absent: its segment's footer, in memory or on disk, lists the whole
    hash, and if that is the same so is the key. If there is no telling, the answer is corrupt. */
+#include <errno.h>
 #include <string.h>
 
 #include "store/store_priv.h"
 #include "store/volume.h"
 
 #define FIRST_READ_BYTES 1024u
+
+/* Fewer bytes than asked for: the file is cut off, or the device has a passing fault. */
+static int cut_short(struct shoal *store, struct segment *segment, uint64_t end)
+{
+    uint64_t bytes;
+    int rc = store->config.volume->ops->size(segment->file, &bytes);
+
+    return rc ? rc : end < bytes ? -EIO : SHOAL_E_CORRUPT;
+}
 
 int store_read_head(
     struct shoal *store, struct place place, uint8_t *buffer, struct record *ret_record)
@@ -28,20 +38,22 @@ int store_read_head(
         rc = record_decode(buffer, (size_t)got, segment_seed(segment), offset, ret_record);
         if (rc <= 0)
             return rc;
-        if ((size_t)got < wanted || (size_t)rc > RECORD_HEAD_MAX || (size_t)rc <= wanted)
+        if ((size_t)got < wanted)
+            return cut_short(store, segment, offset + (uint64_t)got);
+        if ((size_t)rc > RECORD_HEAD_MAX || (size_t)rc <= wanted)
             return SHOAL_E_CORRUPT;
         wanted = (size_t)rc;
     }
 }
 
 static bool footer_lists(
-    struct shoal *store, struct place place, struct hash128 hash, uint32_t *ret_slots)
+    struct shoal *store, struct place place, struct hash128 hash, struct footer_entry *ret_entry)
 {
     struct segment *segment = segment_table_get(&store->segments, place.segment);
 
     return segment && segment->state == SEGMENT_SEALED &&
            footer_confirms(store->config.volume, segment->file, segment->end, segment->footer_bytes,
-               hash, place.slot, ret_slots);
+               hash, place.slot, ret_entry);
 }
 
 static void describe(
@@ -79,7 +91,7 @@ int store_lookup_head(struct shoal *store, const struct key *key, struct hash128
     struct candidate candidates[INDEX_CANDIDATES_MAX];
     unsigned count = index_find(store->index, hash, candidates);
     const struct candidate *unreadable = NULL;
-    uint32_t slots = 0;
+    struct footer_entry entry, listed = {0};
     int failure = 0;
 
     for (unsigned i = 0; i < count; i++) {
@@ -92,11 +104,15 @@ int store_lookup_head(struct shoal *store, const struct key *key, struct hash128
         if (rc == 0)
             continue;
         failure = rc;
-        if (footer_lists(store, candidates[i].place, hash, &slots))
-            unreadable = &candidates[i];
+        if (!footer_lists(store, candidates[i].place, hash, &entry))
+            continue;
+        if (entry.kind == RECORD_BLOB && rc != SHOAL_E_CORRUPT)
+            return rc; /* a passing fault, or its chunks would never be found again */
+        unreadable = &candidates[i];
+        listed = entry;
     }
     if (unreadable) {
-        describe_unreadable(store, unreadable->place, slots, ret_found);
+        describe_unreadable(store, unreadable->place, listed.slots, ret_found);
         return 1;
     }
     return failure;

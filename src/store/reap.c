@@ -63,8 +63,9 @@ uint64_t reaper_bytes(struct shoal *store)
     return bytes;
 }
 
-/* Whether the object that the record names still has this blob; true also when there is no telling. */
-static bool in_use(struct shoal *store, const struct record *record, uint64_t blob_id)
+/* 1: the object that the record names still has this blob, or damage hides whether it does; 0: it has
+   not; or an error. */
+static int in_use(struct shoal *store, const struct record *record, uint64_t blob_id)
 {
     struct found found;
     struct key key;
@@ -72,7 +73,9 @@ static bool in_use(struct shoal *store, const struct record *record, uint64_t bl
 
     if (!rc)
         rc = store_lookup(store, &key, store_hash(store, &key), &found);
-    return rc < 0 || (rc == 1 && (found.kind == 0 || found.blob_id == blob_id));
+    if (rc == SHOAL_E_CORRUPT)
+        return 1;
+    return rc < 0 ? rc : rc == 1 && (found.kind == 0 || found.blob_id == blob_id);
 }
 
 int reap_load(struct shoal *store, const struct record *record)
@@ -83,8 +86,10 @@ int reap_load(struct shoal *store, const struct record *record)
 
     if (!rc && meta.blob_id == 0)
         rc = SHOAL_E_CORRUPT;
-    if (rc || in_use(store, record, meta.blob_id))
-        return rc;
+    if (!rc)
+        rc = in_use(store, record, meta.blob_id);
+    if (rc)
+        return rc < 0 ? rc : 0;
     reap = reap_new(meta.blob_id, meta.blob_bytes, record->kind == RECORD_OPEN);
     if (!reap)
         return -ENOMEM;
@@ -138,12 +143,14 @@ static int delete_some(struct shoal *store, struct reap *reap)
         struct found found;
 
         system_key_chunk(key, reap->blob_id, reap->chunks - 1 - i);
-        if (store_lookup(store, &key->key, store_hash(store, &key->key), &found) == 1)
+        rc = store_lookup(store, &key->key, store_hash(store, &key->key), &found);
+        if (rc < 0 && rc != SHOAL_E_CORRUPT)
+            return rc; /* tried again */
+        if (rc == 1)
             write_system_record(
                 store, &records[count++], RECORD_TOMBSTONE, &key->key, NULL, 0, &found);
     }
-    if (count)
-        rc = write_batch(store, records, count);
+    rc = count ? write_batch(store, records, count) : 0;
     if (!rc)
         reap->chunks -= reap->chunks < STEP_CHUNKS ? reap->chunks : STEP_CHUNKS;
     return rc;

@@ -147,6 +147,8 @@ static int walked_record(
     return rc ? rc : replay_entry(recovery, &entry);
 }
 
+/* Synced first and read from the device: the process that wrote it may have died before its sync, or
+   after one that failed, and what only the cache holds must not be taken for durable. */
 static int replay_walk(struct recovery *recovery, bool ended)
 {
     struct segment *segment = recovery->segment;
@@ -155,16 +157,24 @@ static int replay_walk(struct recovery *recovery, bool ended)
         .segment = segment,
         .from = volume->block_bytes,
         .end = ended ? segment->end : UINT64_MAX,
+        .direct = true,
+        .recovering = true,
+        .after_sequence = recovery->highest_sequence,
         .hooks = {.arg = recovery, .record = walked_record}};
     struct walk_result result;
-    int rc = segment_walk(&walk, &result);
+    int rc = volume->ops->sync(segment->file);
 
+    if (!rc)
+        rc = segment_walk(&walk, &result);
     if (rc)
         return rc;
     if (!ended)
         segment->end = result.end;
     segment->groups = result.groups;
+    segment->padding_from = segment->footer.padding_from = result.padding_from;
     recovery->store->damage_at_open += result.damaged;
+    /* A footer would leave out what did not pass now, for good. */
+    segment->seal_failed = result.damaged > 0;
     return 0;
 }
 
@@ -181,9 +191,10 @@ static int replay_segment(struct recovery *recovery, const struct manifest_segme
     if (named->state == SEGMENT_SEALED) {
         rc = footer_read(store->config.volume, segment->file, segment_seed(segment), named->end,
             named->footer_bytes, &footer);
+        segment->padding_from = footer.padding_from;
         if (rc == 0)
             rc = replay_footer(recovery, &footer);
-        else if (rc == SHOAL_E_CORRUPT || rc == -EIO) {
+        else if (rc == SHOAL_E_CORRUPT) {
             store->damage_at_open++;
             rc = replay_walk(recovery, true);
             footer_done(&segment->footer); /* the one on disk stays as it is */
@@ -211,7 +222,7 @@ static int check_superblock(struct shoal *store, struct segment *segment)
     got = store->config.volume->ops->read_at(segment->file, block, store->manifest.block_bytes, 0);
     rc = got < 0 ? (int)got : superblock_decode(block, (size_t)got, &superblock);
     mem_free(block);
-    if (rc == SHOAL_E_FORMAT)
+    if (got < 0 || rc == SHOAL_E_FORMAT)
         return rc;
     if (rc || superblock.segment_id != segment->id || superblock.epoch != segment->epoch ||
         memcmp(superblock.uuid, store->manifest.uuid, sizeof(superblock.uuid)) != 0)
@@ -334,9 +345,8 @@ static int seal_tail(struct shoal *store, struct segment *segment)
     if (rc)
         return rc;
     segment->state = SEGMENT_ENDED;
-    rc = segment_seal(&store->log, segment);
-    segment->seal_failed =
-        rc != 0; /* it has an end, which is what matters; the next open tries again */
+    if (!segment->seal_failed && segment_seal(&store->log, segment))
+        segment->seal_failed = true; /* it has an end, which is what matters */
     return log_failure(&store->log);
 }
 

@@ -55,6 +55,7 @@ struct segment {
     /* Guarded by the store's manifest lock. */
     uint32_t footer_bytes;
     _Atomic uint8_t state; /* enum segment_state; footer_bytes is valid once SEGMENT_SEALED */
+    uint64_t padding_from; /* see struct walk_result */
     bool seal_failed; /* not tried again before the next open */
 };
 

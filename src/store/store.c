@@ -295,13 +295,17 @@ static int close_log(struct shoal *store)
 
 int shoal_close(struct shoal *store)
 {
+    unsigned lost_windows;
     int rc, catalogue_rc;
 
     if (!store)
         return 0;
+    lost_windows = store->log.lost_windows;
     stop_threads(store);
     catalogue_rc = feed_close(store);
     rc = close_log(store);
+    if (!rc && store->log.lost_windows != lost_windows)
+        rc = SHOAL_E_WRITE_FAILED;
     store_free(store);
     return rc ? rc : catalogue_rc;
 }

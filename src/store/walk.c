@@ -6,8 +6,7 @@
    Where something does not pass there are two cases. Below the end that is known, or below what a later
    group declares durable, it is damage: it is reported, and the walk goes on with the next record or
    group that passes. Otherwise it is what a crash left of a group that was never acknowledged: the
-   log ends before that group, whole groups only. A read error there fails the walk: what can't be read
-   may have been acknowledged. */
+   log ends before that group, whole groups only. */
 #include "store/walk.h"
 
 #include <errno.h>
@@ -32,7 +31,8 @@ struct walker {
     uint64_t file_bytes;
     uint64_t limit; /* groups lie below this */
     bool find_tail;
-    bool unreadable; /* since the last group that passed */
+    uint64_t last_sequence; /* before the group that is looked at */
+    uint64_t padding_sequence; /* the last one of the groups from result.padding_from on */
     uint8_t *buffer;
     size_t buffer_bytes;
 };
@@ -75,9 +75,8 @@ static int header_at(struct walker *walker, uint64_t offset, struct group_header
     uint8_t bytes[GROUP_HEADER_BYTES];
     int64_t got = read_bytes(walker, bytes, sizeof(bytes), offset);
 
-    walker->unreadable |= got == -EIO;
     if (got < 0)
-        return got == -EIO ? 0 : (int)got;
+        return got == -EIO && walker->walk->tolerant ? 0 : (int)got;
     if (got < (int64_t)sizeof(bytes))
         return 0;
     return group_decode(bytes, walker->seed, offset, ret_header) == 0 &&
@@ -138,7 +137,7 @@ static int visit(struct walker *walker, const struct record *record, uint64_t of
     if (!valid)
         report(walker, offset, "the record's bytes fail their CRC");
     walker->result.records++;
-    walker->result.highest_sequence = record->sequence;
+    walker->result.highest_sequence = walker->last_sequence = record->sequence;
     return walker->walk->hooks.record(walker->walk->hooks.arg, record, offset, valid);
 }
 
@@ -204,9 +203,8 @@ static int load_group(struct walker *walker, const struct group_header *header, 
         return rc;
     memset(walker->buffer, 0, length);
     got = read_bytes(walker, walker->buffer, length, offset);
-    if (got < 0 && got != -EIO)
+    if (got < 0 && (got != -EIO || !walker->walk->tolerant))
         return (int)got;
-    walker->unreadable |= got < 0;
     for (uint64_t at = 0; got < 0 && at < length; at += block)
         (void)read_bytes(walker, walker->buffer + at, block, offset + at); /* block by block */
     return 0;
@@ -231,6 +229,32 @@ static int after_bad(struct walker *walker, uint64_t *offset, uint64_t resume, u
     return rc;
 }
 
+/* After a group's records: what lies between them and the next block. */
+static void walk_padding(
+    struct walker *walker, const struct group_header *header, uint64_t offset, uint64_t behind)
+{
+    const struct walk *walk = walker->walk;
+
+    if (padding_zero(walker->buffer + header->length, walker->buffer + (behind - offset)))
+        return;
+    if (walk->recovering) {
+        walker->padding_sequence = header->first_sequence + header->records - 1;
+        if (!walker->result.padding_from)
+            walker->result.padding_from = offset;
+    } else if (!walk->padding_from || offset < walk->padding_from) {
+        report(walker, offset, "padding behind a group is not zero");
+    }
+}
+
+/* The groups whose padding was noted were durable when this one was written: it was zero once. */
+static void settle_padding(struct walker *walker, const struct group_header *header)
+{
+    if (!walker->result.padding_from || header->durable_through < walker->padding_sequence)
+        return;
+    report(walker, walker->result.padding_from, "padding behind a group is not zero");
+    walker->result.padding_from = 0;
+}
+
 static int walk_group(struct walker *walker, const struct group_header *header, uint64_t *offset)
 {
     uint32_t block = walker->walk->volume->block_bytes;
@@ -246,21 +270,12 @@ static int walk_group(struct walker *walker, const struct group_header *header, 
         if (rc == 0)
             return 1;
     }
+    settle_padding(walker, header);
     rc = walk_records(walker, header, *offset);
-    if (!padding_zero(
-            walker->buffer + header->length, walker->buffer + round_up(header->length, block)))
-        report(walker, *offset, "padding behind a group is not zero");
-    walker->unreadable = false;
+    walk_padding(walker, header, *offset, behind);
     walker->result.groups = header->number;
     walker->result.end = *offset = behind;
     return rc;
-}
-
-/* The log ends here, unless what lies behind could not be read: then acknowledged groups may be
-   among it, and there is no telling. */
-static int end_of_log(const struct walker *walker)
-{
-    return walker->unreadable ? -EIO : 0;
 }
 
 static int walk_groups(struct walker *walker)
@@ -278,16 +293,16 @@ static int walk_groups(struct walker *walker)
         if (rc == 1) {
             rc = walk_group(walker, &header, &offset);
             if (rc == 1)
-                return end_of_log(walker);
+                return 0;
             continue;
         }
         if (rc < 0)
             return rc;
-        rc = after_bad(walker, &offset, offset + block, walker->result.highest_sequence + 1);
+        rc = after_bad(walker, &offset, offset + block, walker->last_sequence + 1);
         if (rc < 0)
             return rc;
         if (rc == 0 && walker->find_tail)
-            return end_of_log(walker);
+            return 0;
         report(walker, bad, "not a group where one should be");
         walker->result.end = offset;
         rc = 0;
@@ -303,6 +318,7 @@ int segment_walk(const struct walk *walk, struct walk_result *ret_result)
     if (rc)
         return rc;
     walker.find_tail = walk->end == UINT64_MAX;
+    walker.last_sequence = walk->after_sequence;
     walker.limit = walker.find_tail ? walker.file_bytes : walk->end;
     rc = need_buffer(&walker, SEARCH_BYTES);
     if (!rc)

@@ -25,8 +25,15 @@ struct walk {
     const struct segment *segment;
     uint64_t from; /* a group's offset; the block size for all */
     uint64_t end; /* where the groups end; UINT64_MAX: find the torn tail */
+    uint64_t after_sequence; /* finding the tail: the highest sequence of the segments before */
     bool verify_payload;
     bool direct; /* past the page cache */
+    /* What can't be read counts as damage. Otherwise it ends the walk with -EIO: records that were left
+       out for a passing fault would be missing for good. */
+    bool tolerant;
+    bool
+        recovering; /* padding that a crash may have left is noted, not reported: see walk_result */
+    uint64_t padding_from; /* padding of groups from here on is not looked at; 0: of none */
     struct walk_hooks hooks;
 };
 
@@ -37,6 +44,9 @@ struct walk_result {
     uint64_t highest_sequence; /* 0: no records */
     uint64_t records;
     uint64_t damaged;
+    /* When recovering: the first group whose padding is not zero and of which no later group says that it
+       was durable; 0: none. Its records arrived before a crash and not all of its padding did. */
+    uint64_t padding_from;
 };
 
 /* In the search for the tail, a bad group counts as damage if a valid one behind it was written
