@@ -89,6 +89,7 @@ void sim_follow(struct sim *sim)
 static void restart(struct sim *sim, enum volume_sim_restart how)
 {
     sim->counts[COUNT_POWER_CUTS] += how == VOLUME_SIM_POWER_CUT;
+    sim->kernel_has_all = false;
     /* It has no log of its own: what it had in memory goes with the process, too. */
     if (how == VOLUME_SIM_POWER_CUT || random_sim_one_in(&sim->random, 2))
         catalogue_memory_crash(sim->catalogue);
@@ -144,6 +145,9 @@ static void cease_fire(struct sim *sim)
 static bool opened(struct sim *sim, uint64_t unread)
 {
     sim->counts[COUNT_REOPENS]++;
+    if (sim->kernel_has_all)
+        model_durable(&sim->model, UINT64_MAX);
+    sim->kernel_has_all = false;
     sim->lost_windows = sim->store->log.lost_windows;
     if (volume_sim_struck(sim->device, VOLUME_SIM_READ_EIO) == unread &&
         store_damage_at_open(sim->store) > 0)
@@ -211,12 +215,13 @@ bool sim_close_cleanly(struct sim *sim)
 
 bool sim_crash(struct sim *sim, enum volume_sim_restart how)
 {
+    bool kept;
+
     sim_note(sim, "crash, %s", how == VOLUME_SIM_POWER_CUT ? "power cut" : "killed");
     sim_follow(sim);
     /* The kernel has all that was answered, even if it was not synced; but not after its own end,
        nor if the next sync fails. */
-    if (how == VOLUME_SIM_KILLED && !sim_stopped(sim) && !sim->profile.faults)
-        model_durable(&sim->model, UINT64_MAX);
+    kept = how == VOLUME_SIM_KILLED && !sim_stopped(sim) && !sim->profile.faults;
     /* What is in flight fails on the stopped device, only so that the store can free it. */
     volume_sim_stop(sim->device);
     if (!sim_commit_all(sim))
@@ -225,6 +230,7 @@ bool sim_crash(struct sim *sim, enum volume_sim_restart how)
     sim->store = NULL;
     forget_writes(sim);
     restart(sim, how);
+    sim->kernel_has_all = kept;
     return contracts_kept(sim) && sim_reopen(sim);
 }
 
