@@ -37,10 +37,13 @@ int shoal_open(const char *dir, const struct shoal_options *opt, struct shoal **
    No other call may be under way. Returns what the last sync said. */
 int shoal_close(struct shoal *store);
 
+/* Stands for a time of exactly 0, which struct shoal_attrs takes for "now". */
+#define SHOAL_MTIME_1970 INT64_MIN
+
 /* An object's attributes as the writer gives them. */
 struct shoal_attrs {
     const char *content_type; /* NULL: binary/octet-stream */
-    int64_t mtime_ns; /* since 1970; 0: now */
+    int64_t mtime_ns; /* since 1970; 0: now; SHOAL_MTIME_1970: just then */
 };
 
 struct shoal_stat {

@@ -104,7 +104,7 @@ static int conclude(struct export *export, const char *target, int rc, bool inte
     }
     if (interrupted) {
         complain(help.name, "stopped by a signal; the export is incomplete");
-        return STATUS_FAILED;
+        return counts->refused || counts->failed ? STATUS_FAILED : STATUS_DONE;
     }
     if (counts->damaged)
         return STATUS_DAMAGE;

@@ -1,8 +1,8 @@
 /* shoal import dir SRC BUCKET[/PREFIX]: copies a directory tree into a bucket.
 
    src/import does the work on threads of its own; here the arguments are read, progress is shown,
-   and signals are turned into a clean stop. An import that was stopped is not "done": it ends with
-   status 1, so that `import && rm -r SRC` can't lose what had not been copied yet. */
+   and signals are turned into a clean stop. An import that a signal stops cleanly ends with
+   status 0, as every command does; its summary says that it is not complete. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static const struct command_help help = {
         "bytes; its modification time is kept. The store and the bucket (private) are created if\n"
         "they do not exist. Files whose size and time are those of the stored object are passed\n"
         "over, so running it again copies what is new or changed, and continues after a stop\n"
-        "(Ctrl-C, status 1), a crash or a full disk. Symbolic links, special files and the "
+        "(Ctrl-C), a crash or a full disk. Symbolic links, special files and the "
         "store's\n"
         "own directory are skipped and named. Files that can't be read or stored are named and\n"
         "the rest goes on; the status is then 1.\n",
@@ -144,7 +144,7 @@ static int conclude(struct import *import, int rc, bool interrupted)
     }
     if (interrupted) {
         complain(help.name, "stopped by a signal; the same command continues");
-        return STATUS_FAILED;
+        return counts->failed ? STATUS_FAILED : STATUS_DONE;
     }
     if (counts->damaged)
         return STATUS_DAMAGE;

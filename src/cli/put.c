@@ -115,7 +115,7 @@ static void fill_attrs(const struct put *put, size_t head, struct shoal_attrs *a
     attrs->content_type = type;
     attrs->mtime_ns = 0;
     if (source->regular)
-        attrs->mtime_ns = local_mtime_ns(&source->before);
+        attrs->mtime_ns = local_mtime_attr(&source->before);
 }
 
 static int put_small(struct put *put, size_t size)

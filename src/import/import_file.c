@@ -115,7 +115,7 @@ static void put_small(
     size_t size = (size_t)st->st_size;
     struct shoal_attrs attrs = {
         .content_type = content_type(entry->name, strlen(entry->name), worker->buffer, size),
-        .mtime_ns = local_mtime_ns(st),
+        .mtime_ns = local_mtime_attr(st),
     };
     struct flight_slot *slot = flight_take(&worker->flight);
     slot->size_bytes = size;
@@ -182,7 +182,7 @@ static int copy_large(
     struct shoal_attrs attrs = {
         .content_type =
             content_type(entry->name, strlen(entry->name), worker->buffer, (size_t)head),
-        .mtime_ns = local_mtime_ns(st),
+        .mtime_ns = local_mtime_attr(st),
     };
     refused = shoal_writer_open(
         run->job->store, run->job->bucket, entry->path, entry->path_length, &attrs, &writer);

@@ -7,6 +7,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <shoal/shoal.h>
+
 #define SECOND_NS 1000000000
 
 int local_write_all(int fd, const void *data, size_t length)
@@ -42,8 +44,15 @@ int64_t local_mtime_ns(const struct stat *st)
     /* Times beyond the years 1677 to 2262 can't be told in nanoseconds. */
     if (__builtin_mul_overflow((int64_t)st->st_mtim.tv_sec, SECOND_NS, &time_ns) ||
         __builtin_add_overflow(time_ns, (int64_t)st->st_mtim.tv_nsec, &time_ns))
-        return st->st_mtim.tv_sec < 0 ? INT64_MIN : INT64_MAX;
-    return time_ns ? time_ns : 1;
+        return st->st_mtim.tv_sec < 0 ? INT64_MIN + 1 : INT64_MAX;
+    return time_ns;
+}
+
+int64_t local_mtime_attr(const struct stat *st)
+{
+    int64_t time_ns = local_mtime_ns(st);
+
+    return time_ns ? time_ns : SHOAL_MTIME_1970;
 }
 
 bool local_has_room(int fd, uint64_t bytes)

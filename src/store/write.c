@@ -204,6 +204,8 @@ int write_attrs(struct shoal *store, const struct shoal_attrs *attrs, struct wri
         return SHOAL_E_TOO_LARGE;
     if (mtime_ns == 0)
         mtime_ns = store->config.clock->wall_ns(store->config.clock);
+    else if (mtime_ns == SHOAL_MTIME_1970)
+        mtime_ns = 0;
     draft->time_ms = mtime_ns / 1000000 - (mtime_ns % 1000000 < 0);
     draft->meta.mtime_ns = (uint32_t)(mtime_ns - draft->time_ms * 1000000);
     draft->meta.content_type = type;

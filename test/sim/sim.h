@@ -50,7 +50,6 @@ struct sim {
     unsigned lost_windows; /* of the open store, as far as the model knows */
     bool kernel_has_all; /* the process was killed, and the power has not failed since */
     bool rotten; /* a bit has been flipped */
-    bool cached; /* answered writes may lie in the kernel's cache alone until the next open */
     bool tracing;
     uint64_t counts[8]; /* see sim_count */
     char failure[512]; /* the first mismatch; empty: none */
