@@ -172,6 +172,8 @@ void feed_throttle(struct shoal *store)
 {
     struct feed *feed = &store->feed;
 
+    if (feed->queued_bytes <= QUEUE_BYTES_MAX)
+        return; /* as always but in a bulk load; without the lock, which the committer holds often */
     pthread_mutex_lock(&feed->lock);
     while (feed->running && feed->queued_bytes > QUEUE_BYTES_MAX) {
         if (store->config.threads) {

@@ -56,7 +56,7 @@ struct log_hooks {
     void *arg;
     /* record: its encoded bytes. A negative code fails the record's batch and ends writing. */
     int (*publish)(void *arg, struct segment *segment, const struct log_entry *entry,
-        const uint8_t *record, uint64_t offset);
+        const uint8_t *record);
     /* Takes back what was published and then lost to a failed sync (relaxed durability), last
        first. */
     void (*unpublish)(void *arg, struct segment *segment, const struct log_entry *entry);

@@ -192,8 +192,7 @@ static int publish(struct log *log, struct segment *segment, const struct group 
         /* Room was made before the group was written. */
         (void)footer_add(&segment->footer, entry->hash, entry->sequence, entry->slot, entry->slots,
             entry->kind, entry->has_prev ? &entry->prev : NULL);
-        rc = hooks->publish(
-            hooks->arg, segment, entry, group->buffer + (offset - group->offset), offset);
+        rc = hooks->publish(hooks->arg, segment, entry, group->buffer + (offset - group->offset));
         first_failure = first_failure ? first_failure : rc;
     }
     atomic_store(&log->published_sequence, group->first_sequence + group->records - 1);

@@ -142,10 +142,31 @@ static bool decode_fixed(const uint8_t *at, struct record *record)
            (record_blocks(record->data_length) > 0) == ((flags & FLAG_TABLE) != 0);
 }
 
+/* The parts behind the fixed one, whose lengths are known. Returns where the data begin. */
+static const uint8_t *point_parts(const uint8_t *at, struct record *record)
+{
+    const uint8_t *next = at + RECORD_HEADER_BYTES;
+
+    if (record->has_prev) {
+        record->prev.segment_id = get_u64(next);
+        record->prev.slot = get_u32(next + 8);
+        record->prev.slots = get_u32(next + 12);
+        record->prev.object_bytes = get_u64(next + 16);
+        next += RECORD_PREV_BYTES;
+    }
+    record->key.bucket = (const char *)next;
+    record->key.bytes = next + record->key.bucket_length;
+    record->meta = record->key.bytes + record->key.length;
+    next = record->meta + record->meta_length;
+    if (record_blocks(record->data_length))
+        record->crc_table = next;
+    return next + 4 * record_blocks(record->data_length);
+}
+
 int record_decode(const void *bytes, size_t length, struct crc_seed seed, uint64_t offset,
     struct record *ret_record)
 {
-    const uint8_t *at = bytes, *next;
+    const uint8_t *at = bytes, *data;
     struct record record = {0};
     uint32_t head;
 
@@ -158,27 +179,21 @@ int record_decode(const void *bytes, size_t length, struct crc_seed seed, uint64
         return (int)head;
     if (get_u32(at + 4) != head_crc(at, head, seed, offset))
         return SHOAL_E_CORRUPT;
-    next = at + RECORD_HEADER_BYTES;
-    if (record.has_prev) {
-        record.prev.segment_id = get_u64(next);
-        record.prev.slot = get_u32(next + 8);
-        record.prev.slots = get_u32(next + 12);
-        record.prev.object_bytes = get_u64(next + 16);
-        next += RECORD_PREV_BYTES;
-    }
-    record.key.bucket = (const char *)next;
-    record.key.bytes = next + record.key.bucket_length;
-    record.meta = record.key.bytes + record.key.length;
-    next = record.meta + record.meta_length;
-    if (record_blocks(record.data_length)) {
-        record.crc_table = next;
-        if (crc32c(0, next, 4 * record_blocks(record.data_length)) != record.payload_crc)
-            return SHOAL_E_CORRUPT;
-    }
+    data = point_parts(at, &record);
+    if (record.crc_table &&
+        crc32c(0, record.crc_table, 4 * record_blocks(record.data_length)) != record.payload_crc)
+        return SHOAL_E_CORRUPT;
     if (length >= record_bytes(&record))
-        record.data = at + head;
+        record.data = data;
     *ret_record = record;
     return 0;
+}
+
+void record_view(const void *bytes, struct record *ret_record)
+{
+    *ret_record = (struct record){0};
+    (void)decode_fixed(bytes, ret_record); /* the caller has just encoded it */
+    ret_record->data = point_parts(bytes, ret_record);
 }
 
 bool record_block_valid(const uint8_t *crc_table, uint32_t block, const void *data, size_t length)

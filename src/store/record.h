@@ -86,6 +86,8 @@ void record_encode(const struct record *record, struct crc_seed seed, uint64_t o
    so many bytes are needed to hold the head. Does not look at the payload. */
 int record_decode(const void *bytes, size_t length, struct crc_seed seed, uint64_t offset,
     struct record *ret_record);
+/* The parts of a record that this process has encoded, whole, a moment ago: nothing is verified. */
+void record_view(const void *bytes, struct record *ret_record);
 /* The payload against its CRCs, all blocks. record->data must not be NULL and be whole. */
 bool record_payload_valid(const struct record *record);
 bool record_block_valid(const uint8_t *crc_table, uint32_t block, const void *data, size_t length);

@@ -27,16 +27,14 @@
 
 /* --- what the log calls back --- */
 
-static int hook_publish(void *arg, struct segment *segment, const struct log_entry *entry,
-    const uint8_t *bytes, uint64_t offset)
+static int hook_publish(
+    void *arg, struct segment *segment, const struct log_entry *entry, const uint8_t *bytes)
 {
     struct shoal *store = arg;
     struct record record;
     int rc = store_show(store, segment, entry, false);
 
-    /* Its head was encoded from valid parts a moment ago. */
-    (void)record_decode(
-        bytes, (size_t)entry->slots * SLOT_BYTES, segment_seed(segment), offset, &record);
+    record_view(bytes, &record);
     feed_publish(store, &record, entry->sequence);
     return rc;
 }

@@ -168,7 +168,7 @@ struct feed {
     pthread_cond_t changed; /* the queue shrank, the catalogue caught up, or it failed */
     pthread_cond_t work; /* for the cataloguer */
     struct feed_block *head, *tail;
-    uint64_t queued_bytes;
+    _Atomic uint64_t queued_bytes; /* read without the lock, too */
     uint64_t fed_sequence; /* the last one published */
     bool wanted; /* the catalogue is to be opened */
     bool running; /* publishing queues its changes */
