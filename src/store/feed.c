@@ -17,21 +17,11 @@
 #include "store/volume.h"
 #include "store/walk.h"
 
-#define BLOCK_CHANGES     1024u
-#define BLOCK_KEY_BYTES   (64u << 10)
 #define QUEUE_BYTES_MAX   (16u << 20)
 #define APPLY_CHANGES_MAX 32768u
+#define CATCH_UP_CHANGES  8192u
 #define WANTED_AFTER      1000u
 #define GATHER_NS         50000000
-
-/* Changes with room for their keys. */
-struct feed_block {
-    struct feed_block *next;
-    unsigned count, applied;
-    uint32_t key_bytes;
-    struct catalogue_change changes[BLOCK_CHANGES];
-    uint8_t keys[BLOCK_KEY_BYTES];
-};
 
 void feed_init(struct feed *feed)
 {
@@ -41,22 +31,9 @@ void feed_init(struct feed *feed)
     pthread_cond_init(&feed->work, NULL);
 }
 
-/* Under the lock, or alone. */
-static void drop_queue(struct feed *feed)
-{
-    while (feed->head) {
-        struct feed_block *next = feed->head->next;
-
-        mem_free(feed->head);
-        feed->head = next;
-    }
-    feed->tail = NULL;
-    feed->queued_bytes = 0;
-}
-
 void feed_done(struct feed *feed)
 {
-    drop_queue(feed);
+    change_queue_clear(&feed->queue);
     if (feed->filling)
         feed->filling->ops->close(feed->filling);
     pthread_cond_destroy(&feed->work);
@@ -66,70 +43,6 @@ void feed_done(struct feed *feed)
 
 /* --- the committer's side --- */
 
-static bool is_listed(const struct record *record)
-{
-    return record->key.bucket_length > 0 &&
-           (record->kind == RECORD_OBJECT || record->kind == RECORD_BLOB ||
-               record->kind == RECORD_TOMBSTONE);
-}
-
-/* A change as the catalogue wants it; the key stays where the record has it. */
-static void change_of(const struct record *record, struct catalogue_change *ret_change)
-{
-    struct object_meta meta = {0};
-
-    (void)meta_decode(record->meta, record->meta_length, &meta); /* zeros then */
-    *ret_change = (struct catalogue_change){.key = record->key,
-        .sequence = record->sequence,
-        .size_bytes = meta_object_bytes(record, &meta),
-        .mtime_ns = record->time_ms * 1000000 + meta.mtime_ns,
-        .prev_bytes = record->prev.object_bytes,
-        .has_prev = record->has_prev,
-        .is_delete = record->kind == RECORD_TOMBSTONE};
-    memcpy(ret_change->md5, meta.md5, sizeof(meta.md5));
-}
-
-static struct feed_block *block_with_room(struct feed *feed, uint32_t key_bytes)
-{
-    struct feed_block *block = feed->tail;
-
-    if (block && block->count < BLOCK_CHANGES && block->key_bytes + key_bytes <= BLOCK_KEY_BYTES)
-        return block;
-    block = mem_alloc(sizeof(*block));
-    if (!block)
-        return NULL;
-    block->next = NULL;
-    block->count = block->applied = 0;
-    block->key_bytes = 0;
-    if (feed->tail)
-        feed->tail->next = block;
-    else
-        feed->head = block;
-    feed->tail = block;
-    feed->queued_bytes += sizeof(*block);
-    return block;
-}
-
-static int enqueue(struct feed *feed, const struct record *record)
-{
-    uint32_t key_bytes = (uint32_t)record->key.bucket_length + record->key.length;
-    struct feed_block *block = block_with_room(feed, key_bytes);
-    struct catalogue_change *change;
-    uint8_t *at;
-
-    if (!block)
-        return -ENOMEM;
-    change = &block->changes[block->count++];
-    change_of(record, change);
-    at = block->keys + block->key_bytes;
-    memcpy(at, record->key.bucket, record->key.bucket_length);
-    memcpy(at + record->key.bucket_length, record->key.bytes, record->key.length);
-    change->key.bucket = (const char *)at;
-    change->key.bytes = at + record->key.bucket_length;
-    block->key_bytes += key_bytes;
-    return 0;
-}
-
 /* Under the lock: as if it had never been open. The next one who wants it starts over. */
 static void give_up(struct feed *feed, int code)
 {
@@ -137,7 +50,7 @@ static void give_up(struct feed *feed, int code)
     feed->failures++;
     feed->running = feed->caught_up = false;
     feed->wanted = false;
-    drop_queue(feed);
+    change_queue_clear(&feed->queue);
     pthread_cond_broadcast(&feed->changed);
 }
 
@@ -146,7 +59,7 @@ void feed_publish(struct shoal *store, const struct record *record, uint64_t seq
     struct feed *feed = &store->feed;
 
     pthread_mutex_lock(&feed->lock);
-    if (feed->running && is_listed(record) && enqueue(feed, record))
+    if (feed->running && change_queue_wants(record) && change_queue_push(&feed->queue, record))
         give_up(feed, -ENOMEM);
     feed->fed_sequence = sequence;
     if (!feed->running && !feed->wanted && store->config.threads && ++feed->unseen >= WANTED_AFTER)
@@ -160,9 +73,7 @@ void feed_rollback(struct shoal *store)
     uint64_t durable = atomic_load(&store->log.durable_sequence);
 
     pthread_mutex_lock(&feed->lock);
-    for (struct feed_block *block = feed->head; block; block = block->next)
-        while (block->count > block->applied && block->changes[block->count - 1].sequence > durable)
-            block->count--;
+    change_queue_cut(&feed->queue, durable);
     if (feed->fed_sequence > durable)
         feed->fed_sequence = durable;
     pthread_mutex_unlock(&feed->lock);
@@ -172,10 +83,10 @@ void feed_throttle(struct shoal *store)
 {
     struct feed *feed = &store->feed;
 
-    if (feed->queued_bytes <= QUEUE_BYTES_MAX)
+    if (feed->queue.bytes <= QUEUE_BYTES_MAX)
         return; /* as always but in a bulk load; without the lock, which the committer holds often */
     pthread_mutex_lock(&feed->lock);
-    while (feed->running && feed->queued_bytes > QUEUE_BYTES_MAX) {
+    while (feed->running && feed->queue.bytes > QUEUE_BYTES_MAX) {
         if (store->config.threads) {
             pthread_cond_wait(&feed->changed, &feed->lock);
         } else {
@@ -233,18 +144,17 @@ struct catch_up {
     struct shoal *store;
     struct catalogue *catalogue;
     uint64_t from, through;
-    struct feed queue; /* only its blocks are used */
-    unsigned count;
+    struct change_queue queue;
+    struct catalogue_change *changes; /* CATCH_UP_CHANGES of them */
+    size_t count; /* in the queue */
 };
 
 static int apply_queue(struct catch_up *up)
 {
-    int rc = 0;
+    size_t count = change_queue_gather(&up->queue, UINT64_MAX, up->changes, CATCH_UP_CHANGES);
+    int rc = count ? apply(up->catalogue, up->changes, count, up->changes[count - 1].sequence) : 0;
 
-    for (struct feed_block *block = up->queue.head; !rc && block; block = block->next)
-        rc = apply(
-            up->catalogue, block->changes, block->count, block->changes[block->count - 1].sequence);
-    drop_queue(&up->queue);
+    change_queue_pop(&up->queue, count);
     up->count = 0;
     return rc;
 }
@@ -257,11 +167,12 @@ static int catch_record(void *arg, const struct record *record, uint64_t offset,
     (void)valid; /* a damaged payload still has a key */
     if (atomic_load(&up->store->stopping))
         return SHOAL_E_CLOSED;
-    if (record->sequence <= up->from || record->sequence > up->through || !is_listed(record))
+    if (record->sequence <= up->from || record->sequence > up->through ||
+        !change_queue_wants(record))
         return 0;
-    if (enqueue(&up->queue, record))
+    if (change_queue_push(&up->queue, record))
         return -ENOMEM;
-    return up->queue.tail->count == BLOCK_CHANGES ? apply_queue(up) : 0;
+    return ++up->count == CATCH_UP_CHANGES ? apply_queue(up) : 0;
 }
 
 static int catch_up(struct shoal *store, struct catalogue *catalogue, uint64_t through)
@@ -273,6 +184,9 @@ static int catch_up(struct shoal *store, struct catalogue *catalogue, uint64_t t
     uint32_t count = atomic_load(&store->segments.count);
     int rc = 0;
 
+    up.changes = mem_alloc(CATCH_UP_CHANGES * sizeof(*up.changes));
+    if (!up.changes)
+        return -ENOMEM;
     for (uint32_t i = 0; !rc && i < count; i++) {
         struct segment *segment = segment_table_get(&store->segments, i);
         struct walk walk = {.volume = store->config.volume,
@@ -285,9 +199,10 @@ static int catch_up(struct shoal *store, struct catalogue *catalogue, uint64_t t
         if (atomic_load(&segment->shown_sequence) > up.from)
             rc = segment_walk(&walk, &result);
     }
-    if (!rc && up.queue.head)
+    if (!rc)
         rc = apply_queue(&up);
-    drop_queue(&up.queue);
+    change_queue_clear(&up.queue);
+    mem_free(up.changes);
     if (!rc && through > up.from)
         rc = catalogue->ops->apply(catalogue, NULL, 0, through);
     return rc;
@@ -333,45 +248,6 @@ static int start(struct shoal *store)
 
 /* --- the background step --- */
 
-/* Copies what is durable, up to APPLY_CHANGES_MAX, from the queue's front; the blocks stay until
-   applied_done. Under the lock. */
-static size_t gather(struct feed *feed, uint64_t durable, struct catalogue_change *changes)
-{
-    size_t count = 0;
-
-    for (struct feed_block *block = feed->head; block; block = block->next)
-        for (unsigned i = block->applied; i < block->count; i++) {
-            if (count == APPLY_CHANGES_MAX || block->changes[i].sequence > durable)
-                return count;
-            changes[count++] = block->changes[i];
-        }
-    return count;
-}
-
-/* Under the lock: the first `count` changes are in the catalogue. */
-static void applied_done(struct feed *feed, size_t count)
-{
-    while (feed->head) {
-        struct feed_block *block = feed->head;
-        size_t part = block->count - block->applied;
-
-        part = count < part ? count : part;
-        block->applied += (unsigned)part;
-        count -= part;
-        if (block->applied < block->count)
-            break;
-        if (block == feed->tail) { /* used again, so that single puts allocate nothing */
-            block->count = block->applied = 0;
-            block->key_bytes = 0;
-            break;
-        }
-        feed->head = block->next;
-        feed->queued_bytes -= sizeof(*block);
-        mem_free(block);
-    }
-    pthread_cond_broadcast(&feed->changed);
-}
-
 static int apply_some(struct shoal *store)
 {
     struct feed *feed = &store->feed;
@@ -382,13 +258,15 @@ static int apply_some(struct shoal *store)
     if (!changes)
         return -ENOMEM;
     pthread_mutex_lock(&feed->lock);
-    count = gather(feed, atomic_load(&store->log.durable_sequence), changes);
+    count = change_queue_gather(
+        &feed->queue, atomic_load(&store->log.durable_sequence), changes, APPLY_CHANGES_MAX);
     pthread_mutex_unlock(&feed->lock);
     if (count)
         rc = apply(feed->filling, changes, count, changes[count - 1].sequence);
     pthread_mutex_lock(&feed->lock);
     if (!rc)
-        applied_done(feed, count);
+        change_queue_pop(&feed->queue, count);
+    pthread_cond_broadcast(&feed->changed);
     pthread_mutex_unlock(&feed->lock);
     mem_free(changes);
     return rc ? rc : count > 0;
@@ -424,14 +302,12 @@ int store_catalogue_step(struct shoal *store)
 static bool has_work(struct shoal *store)
 {
     const struct feed *feed = &store->feed;
-    uint64_t durable = atomic_load(&store->log.durable_sequence);
+    uint64_t durable = atomic_load(&store->log.durable_sequence), first;
 
     if (!feed->running)
         return feed->wanted;
-    for (const struct feed_block *block = feed->head; block; block = block->next)
-        if (block->applied < block->count)
-            return block->changes[block->applied].sequence <= durable;
-    return false;
+    first = change_queue_first(&feed->queue);
+    return first && first <= durable;
 }
 
 void feed_moved(struct shoal *store)
@@ -450,14 +326,14 @@ bool feed_wait_work(struct shoal *store)
     pthread_mutex_lock(&feed->lock);
     while (!atomic_load(&store->stopping) && !has_work(store))
         pthread_cond_wait(&feed->work, &feed->lock);
-    if (feed->running && feed->waiters == 0 && feed->queued_bytes < QUEUE_BYTES_MAX / 4) {
+    if (feed->running && feed->waiters == 0 && feed->queue.bytes < QUEUE_BYTES_MAX / 4) {
         /* Nobody waits: let more come together. */
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += GATHER_NS;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         while (!atomic_load(&store->stopping) && feed->waiters == 0 &&
-               feed->queued_bytes < QUEUE_BYTES_MAX / 4 &&
+               feed->queue.bytes < QUEUE_BYTES_MAX / 4 &&
                pthread_cond_timedwait(&feed->work, &feed->lock, &until) == 0)
             ;
     }
@@ -470,12 +346,12 @@ bool feed_wait_work(struct shoal *store)
 /* Under the lock: whether all up to target is in it. */
 static bool shows(const struct feed *feed, uint64_t target)
 {
+    uint64_t first;
+
     if (!feed->running || !feed->caught_up)
         return false;
-    for (const struct feed_block *block = feed->head; block; block = block->next)
-        if (block->applied < block->count)
-            return block->changes[block->applied].sequence > target;
-    return true;
+    first = change_queue_first(&feed->queue);
+    return !first || first > target;
 }
 
 int feed_wait(struct shoal *store, struct catalogue **ret_catalogue)

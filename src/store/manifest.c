@@ -224,6 +224,8 @@ int manifest_parse(
     while (at < length && entry_check(bytes + at, length - at, &entry_length, &number) == 0 &&
            number == manifest.entries + 1) {
         rc = entry_parse(bytes + at, entry_length, &manifest, error);
+        if (!rc && manifest.block_bytes == 0)
+            rc = SHOAL_E_CORRUPT; /* the first entry says whose store this is */
         if (rc == SHOAL_E_CORRUPT)
             rc = error_set(error, rc, "MANIFEST", at, "entry %llu contradicts those before it",
                 (unsigned long long)number);

@@ -334,6 +334,35 @@ int store_next_segment_id(struct shoal *store, uint64_t *ret_id)
     return rc;
 }
 
+/* Stops at a file that the manifest does not name and that holds no group: its creation was cut short.
+   One with groups is left alone: it does not come from a crash, and somebody may want it back. */
+static int find_unborn(void *arg, uint64_t segment_id)
+{
+    struct shoal *store = arg;
+    const struct volume_ops *ops = store->config.volume->ops;
+    struct volume_file *file;
+    uint64_t bytes;
+    int rc;
+
+    if (segment_id == 0 || manifest_find(&store->manifest, segment_id))
+        return 0;
+    if (ops->open(store->config.volume, segment_id, &file))
+        return 0;
+    rc = ops->size(file, &bytes);
+    ops->close(file);
+    if (rc || bytes > store->config.volume->block_bytes)
+        return 0;
+    return ops->remove(store->config.volume, segment_id) == 0 ? 1 : 0;
+}
+
+void store_remove_unborn(struct shoal *store)
+{
+    const struct volume_ops *ops = store->config.volume->ops;
+
+    while (ops->list(store->config.volume, find_unborn, store) == 1)
+        ;
+}
+
 static int seal_tail(struct shoal *store, struct segment *segment)
 {
     struct manifest_edit edit = {

@@ -205,6 +205,9 @@ static int init_log(struct shoal *store, struct shoal_error *error)
     uint64_t next_id = 0;
     int rc = config->read_only ? 0 : store_next_segment_id(store, &next_id);
 
+    if (!rc && !config->read_only)
+        store_remove_unborn(store);
+
     if (rc)
         return error_set(error, rc, "seg", 0, "can't be listed: %s", shoal_strerror(rc));
     rc = log_init(&store->log, &log, store->durable_at_open, next_id);
@@ -298,7 +301,9 @@ int shoal_close(struct shoal *store)
 
     if (!store)
         return 0;
+    pthread_mutex_lock(&store->log.lock);
     lost_windows = store->log.lost_windows;
+    pthread_mutex_unlock(&store->log.lock);
     stop_threads(store);
     catalogue_rc = feed_close(store);
     rc = close_log(store);

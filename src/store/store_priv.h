@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "store/catalogue.h"
+#include "store/change_queue.h"
 #include "store/index.h"
 #include "store/key.h"
 #include "store/log.h"
@@ -162,13 +163,11 @@ uint64_t blob_id_new(struct shoal *store);
 
 /* --- the way into the catalogue (feed.c) --- */
 
-struct feed_block;
 struct feed {
     pthread_mutex_t lock; /* guards all but the blocks' contents */
     pthread_cond_t changed; /* the queue shrank, the catalogue caught up, or it failed */
     pthread_cond_t work; /* for the cataloguer */
-    struct feed_block *head, *tail;
-    _Atomic uint64_t queued_bytes; /* read without the lock, too */
+    struct change_queue queue;
     uint64_t fed_sequence; /* the last one published */
     bool wanted; /* the catalogue is to be opened */
     bool running; /* publishing queues its changes */
@@ -213,6 +212,8 @@ void store_unshow(struct shoal *store, struct segment *segment, const struct log
 int store_recover(struct shoal *store, struct shoal_error *error);
 /* Above every segment id that was ever durable, orphans included. */
 int store_next_segment_id(struct shoal *store, uint64_t *ret_id);
+/* Removes the files of segments whose creation a crash cut short. */
+void store_remove_unborn(struct shoal *store);
 /* Records where the old tails end and seals them, before the first append. */
 int store_seal_tails(struct shoal *store, struct shoal_error *error);
 
