@@ -153,16 +153,6 @@ void footer_done(struct footer *footer)
     memset(footer, 0, sizeof(*footer));
 }
 
-static uint32_t start_crc(struct crc_seed seed, uint64_t end)
-{
-    uint8_t bytes[24];
-
-    put_u64(bytes, seed.segment_id);
-    put_u64(bytes + 8, seed.epoch);
-    put_u64(bytes + 16, end);
-    return crc32c(0, bytes, sizeof(bytes));
-}
-
 /* --- writing --- */
 
 /* Gathers bytes into whole blocks. */
@@ -296,7 +286,7 @@ int footer_write(struct footer *footer, struct volume *volume, struct volume_fil
     writer.buffer = mem_aligned(volume->block_bytes, WRITE_BYTES);
     if (!writer.buffer)
         return -ENOMEM;
-    writer.crc = start_crc(seed, end);
+    writer.crc = crc_seed_at(seed, end);
     write_fanout(&writer, footer);
     write_entries(&writer, footer);
     while (writer.offset + writer.used < end + bytes - FOOTER_TRAILER_BYTES) {
@@ -378,7 +368,7 @@ static int decode_trailer(
     if (memcmp(at + 4, TRAILER_MAGIC, 8) != 0 || get_u64(at + 24) != seed.segment_id ||
         get_u64(at + 32) != seed.epoch || get_u64(at + 56) != end || get_u64(at + 64) != length)
         return SHOAL_E_CORRUPT;
-    if (get_u32(at) != crc32c(crc32c(start_crc(seed, end), bytes, length - FOOTER_TRAILER_BYTES),
+    if (get_u32(at) != crc32c(crc32c(crc_seed_at(seed, end), bytes, length - FOOTER_TRAILER_BYTES),
                            at + 4, FOOTER_TRAILER_BYTES - 4))
         return SHOAL_E_CORRUPT;
     footer->count = get_u32(at + 12);

@@ -164,6 +164,19 @@ static uint32_t batch_bytes(const struct log_batch *batch)
     return bytes;
 }
 
+/* Under the lock: lets the committer do something; returns when it may have. */
+static void await_committer(struct log *log)
+{
+    if (log->config.threads) {
+        pthread_cond_signal(&log->work);
+        pthread_cond_wait(&log->changed, &log->lock);
+    } else {
+        pthread_mutex_unlock(&log->lock);
+        log_step(log);
+        pthread_mutex_lock(&log->lock);
+    }
+}
+
 /* Under the lock: an open group with room, or the reason why there is none. */
 static int group_with_room(struct log *log, uint32_t bytes, unsigned count)
 {
@@ -179,14 +192,7 @@ static int group_with_room(struct log *log, uint32_t bytes, unsigned count)
             group_open(log);
         if (log->open_group)
             return 0;
-        if (log->config.threads) {
-            pthread_cond_signal(&log->work);
-            pthread_cond_wait(&log->changed, &log->lock);
-        } else {
-            pthread_mutex_unlock(&log->lock);
-            log_step(log);
-            pthread_mutex_lock(&log->lock);
-        }
+        await_committer(log);
     }
 }
 
@@ -362,14 +368,7 @@ int log_sync_published(struct log *log)
         if (rc)
             break;
         log->sync_wanted = true;
-        if (log->config.threads) {
-            pthread_cond_signal(&log->work);
-            pthread_cond_wait(&log->changed, &log->lock);
-        } else {
-            pthread_mutex_unlock(&log->lock);
-            log_step(log);
-            pthread_mutex_lock(&log->lock);
-        }
+        await_committer(log);
     }
     pthread_mutex_unlock(&log->lock);
     return rc;

@@ -51,12 +51,15 @@ struct log_entry {
     bool has_prev;
 };
 
+/* A record as its segment's footer lists it. */
+void log_entry_listed(const struct footer *footer, uint32_t index, struct log_entry *ret_entry);
+
 /* What the store does with records, in sequence order, on the committer's thread. */
 struct log_hooks {
     void *arg;
     /* record: its encoded bytes. A negative code fails the record's batch and ends writing. */
-    int (*publish)(void *arg, struct segment *segment, const struct log_entry *entry,
-        const uint8_t *record);
+    int (*publish)(
+        void *arg, struct segment *segment, const struct log_entry *entry, const uint8_t *record);
     /* Takes back what was published and then lost to a failed sync (relaxed durability), last
        first. */
     void (*unpublish)(void *arg, struct segment *segment, const struct log_entry *entry);

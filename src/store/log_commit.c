@@ -201,9 +201,10 @@ static int publish(struct log *log, struct segment *segment, const struct group 
     return first_failure;
 }
 
-static void entry_of(
-    const struct footer *footer, const struct footer_entry *from, struct log_entry *ret_entry)
+void log_entry_listed(const struct footer *footer, uint32_t index, struct log_entry *ret_entry)
 {
+    const struct footer_entry *from = &footer->entries[index];
+
     *ret_entry = (struct log_entry){.hash = from->hash,
         .sequence = footer_sequence(footer, from),
         .slot = from->slot,
@@ -222,7 +223,7 @@ static void unpublish(struct log *log, struct segment *segment)
     while (footer->count > segment->synced_records) {
         struct log_entry entry;
 
-        entry_of(footer, &footer->entries[footer->count - 1], &entry);
+        log_entry_listed(footer, footer->count - 1, &entry);
         log->config.hooks.unpublish(log->config.hooks.arg, segment, &entry);
         footer_truncate(footer, footer->count - 1);
     }

@@ -24,7 +24,7 @@ enum { RECORD_MAGIC = 0x6853 /* "Sh" */, FLAG_PREV = 1, FLAG_TABLE = 2, FLAGS_KN
 
 static_assert(RECORD_DATA_MAX % RECORD_BLOCK_BYTES == 0, "blocks fill the largest payload");
 
-static uint32_t seed_crc(struct crc_seed seed, uint64_t offset)
+uint32_t crc_seed_at(struct crc_seed seed, uint64_t offset)
 {
     uint8_t bytes[24];
 
@@ -81,7 +81,7 @@ static uint8_t *append(uint8_t *at, const void *bytes, size_t length)
 static uint32_t head_crc(
     const uint8_t *at, uint32_t head_bytes, struct crc_seed seed, uint64_t offset)
 {
-    uint32_t crc = crc32c(seed_crc(seed, offset), at, 4);
+    uint32_t crc = crc32c(crc_seed_at(seed, offset), at, 4);
 
     return crc32c(crc, at + 8, head_bytes - 8);
 }
@@ -220,7 +220,7 @@ bool record_payload_valid(const struct record *record)
 
 static uint32_t group_crc(const uint8_t *at, struct crc_seed seed, uint64_t offset)
 {
-    return crc32c(crc32c(seed_crc(seed, offset), at, 4), at + 8, GROUP_HEADER_BYTES - 8);
+    return crc32c(crc32c(crc_seed_at(seed, offset), at, 4), at + 8, GROUP_HEADER_BYTES - 8);
 }
 
 void group_encode(

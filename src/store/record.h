@@ -39,6 +39,9 @@ struct crc_seed {
     uint64_t epoch;
 };
 
+/* What the CRC of a structure at this offset continues from. */
+uint32_t crc_seed_at(struct crc_seed seed, uint64_t offset);
+
 /* The version that a record replaces. */
 struct prev {
     uint64_t segment_id;

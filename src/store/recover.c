@@ -113,16 +113,9 @@ static int replay_footer(struct recovery *recovery, const struct footer *footer)
     int rc = 0;
 
     for (uint32_t i = 0; !rc && i < footer->count; i++) {
-        const struct footer_entry *from = &footer->entries[i];
-        struct log_entry entry = {.hash = from->hash,
-            .sequence = footer_sequence(footer, from),
-            .slot = from->slot,
-            .slots = from->slots,
-            .kind = from->kind,
-            .has_prev = from->has_prev};
+        struct log_entry entry;
 
-        if (from->has_prev)
-            entry.prev = footer->prevs[from->prev_index];
+        log_entry_listed(footer, i, &entry);
         rc = replay_entry(recovery, &entry);
     }
     return rc;
