@@ -8,8 +8,9 @@
    Nothing is written here. Before the first append of this life, store_seal_tails records the ends in
    the manifest, writes footers, and so makes sure that nothing is appended after a crash's leftovers.
 
-   A missing segment file, or a manifest that is damaged before its end, fails the open: serving what
-   is left would answer "absent" for what was lost. Damage inside a segment costs what it hits. */
+   A missing segment file, a wrong one (recover_files.c), or a manifest that is damaged fails the open:
+   serving what is left would answer "absent" for what was lost. Damage inside a segment costs what it
+   hits. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,8 +63,14 @@ static int load_manifest(struct shoal *store, struct shoal_error *error)
     struct volume *volume = store->config.volume;
     int rc = manifest_load(volume, &store->manifest, error);
 
-    if (rc == SHOAL_E_NO_STORE && store->config.create && !store->config.read_only)
-        return create_store(store, error);
+    if (rc == SHOAL_E_NO_STORE) {
+        int unused = store_check_unused(store, error);
+
+        if (unused)
+            return unused;
+        if (store->config.create && !store->config.read_only)
+            return create_store(store, error);
+    }
     if (rc)
         return rc;
     if (volume->block_bytes > store->manifest.block_bytes)
@@ -141,7 +148,8 @@ static int walked_record(
 }
 
 /* Synced first and read from the device: the process that wrote it may have died before its sync, or
-   after one that failed, and what only the cache holds must not be taken for durable. */
+   after one that failed, and what only the cache holds must not be taken for durable. (Opened
+   read-only, the store records no end, and the device alone is asked.) */
 static int replay_walk(struct recovery *recovery, bool ended)
 {
     struct segment *segment = recovery->segment;
@@ -155,7 +163,7 @@ static int replay_walk(struct recovery *recovery, bool ended)
         .after_sequence = recovery->highest_sequence,
         .hooks = {.arg = recovery, .record = walked_record}};
     struct walk_result result;
-    int rc = volume->ops->sync(segment->file);
+    int rc = recovery->store->config.read_only ? 0 : volume->ops->sync(segment->file);
 
     if (!rc)
         rc = segment_walk(&walk, &result);
@@ -202,43 +210,35 @@ static int replay_segment(struct recovery *recovery, const struct manifest_segme
     return rc;
 }
 
-/* A superblock that does not pass is damage, but the manifest knows all that it says. */
-static int check_superblock(struct shoal *store, struct segment *segment)
-{
-    uint8_t *block = mem_alloc(store->manifest.block_bytes);
-    struct superblock superblock;
-    int64_t got;
-    int rc = -ENOMEM;
-
-    if (!block)
-        return rc;
-    got = store->config.volume->ops->read_at(segment->file, block, store->manifest.block_bytes, 0);
-    rc = got < 0 ? (int)got : superblock_decode(block, (size_t)got, &superblock);
-    mem_free(block);
-    if (got < 0 || rc == SHOAL_E_FORMAT)
-        return rc;
-    if (rc || superblock.segment_id != segment->id || superblock.epoch != segment->epoch ||
-        memcmp(superblock.uuid, store->manifest.uuid, sizeof(superblock.uuid)) != 0)
-        store->damage_at_open++;
-    return 0;
-}
-
-static int open_segment(struct recovery *recovery, const struct manifest_segment *named)
+static int open_segment(
+    struct recovery *recovery, const struct manifest_segment *named, struct shoal_error *error)
 {
     struct shoal *store = recovery->store;
-    int rc = segment_table_add(&store->segments, &recovery->segment);
+    struct volume *volume = store->config.volume;
+    struct segment *segment;
+    char file[64];
+    int rc = segment_table_add(&store->segments, &segment);
 
+    (void)snprintf(file, sizeof(file), "seg/%016llx", (unsigned long long)named->id);
+    if (rc)
+        return error_set(error, rc, file, 0, "can't be opened: %s", shoal_strerror(rc));
+    segment->id = named->id;
+    segment->epoch = named->epoch;
+    rc = volume->ops->open(volume, named->id, &segment->file);
+    if (rc == -ENOENT)
+        return error_set(
+            error, SHOAL_E_CORRUPT, file, 0, "is missing: put the file back from a backup");
+    if (rc)
+        return error_set(error, rc, file, 0, "can't be opened: %s", shoal_strerror(rc));
+    rc = store_check_file(store, segment, named, error);
     if (rc)
         return rc;
-    recovery->segment->id = named->id;
-    recovery->segment->epoch = named->epoch;
-    rc = store->config.volume->ops->open(store->config.volume, named->id, &recovery->segment->file);
-    if (!rc)
-        rc = check_superblock(store, recovery->segment);
+    recovery->segment = segment;
+    atomic_store(&store->segments.count, segment->dense + 1);
+    rc = replay_segment(recovery, named);
     if (rc)
-        return rc;
-    atomic_store(&store->segments.count, recovery->segment->dense + 1);
-    return replay_segment(recovery, named);
+        return error_set(error, rc, file, 0, "can't be replayed: %s", shoal_strerror(rc));
+    return 0;
 }
 
 /* --- the store's own records --- */
@@ -285,18 +285,12 @@ static int load_system(struct recovery *recovery)
 int store_recover(struct shoal *store, struct shoal_error *error)
 {
     struct recovery recovery = {.store = store};
-    char file[64];
     int rc = load_manifest(store, error);
 
-    for (size_t i = 0; !rc && i < store->manifest.count; i++) {
-        rc = open_segment(&recovery, &store->manifest.segments[i]);
-        if (rc) {
-            (void)snprintf(file, sizeof(file), "seg/%016llx",
-                (unsigned long long)store->manifest.segments[i].id);
-            rc = error_set(error, rc == -ENOENT ? SHOAL_E_CORRUPT : rc, file, 0,
-                "can't be opened: %s: put the file back from a backup", shoal_strerror(rc));
-        }
-    }
+    if (!rc)
+        rc = store_check_forgotten(store, error);
+    for (size_t i = 0; !rc && i < store->manifest.count; i++)
+        rc = open_segment(&recovery, &store->manifest.segments[i], error);
     if (!rc) {
         rc = load_system(&recovery);
         if (rc)

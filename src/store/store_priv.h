@@ -217,6 +217,13 @@ void store_remove_unborn(struct shoal *store);
 /* Records where the old tails end and seals them, before the first append. */
 int store_seal_tails(struct shoal *store, struct shoal_error *error);
 
+/* Whether the files are those that the manifest speaks of (recover_files.c): of a segment that is about
+   to be replayed; behind the last one that the manifest names; of a store without a manifest. */
+int store_check_file(struct shoal *store, struct segment *segment,
+    const struct manifest_segment *named, struct shoal_error *error);
+int store_check_forgotten(struct shoal *store, struct shoal_error *error);
+int store_check_unused(struct shoal *store, struct shoal_error *error);
+
 struct shoal {
     struct store_config config;
     struct manifest manifest;
