@@ -152,6 +152,23 @@ int bucket_load(struct shoal *store, const struct record *record)
     return 0;
 }
 
+/* Why the table lacks a name. A record that was damaged at open was not loaded, but the index still
+   has it: the bucket's objects are there, and must not be taken for absent. */
+static int why_unknown(struct shoal *store, const char *name)
+{
+    struct system_key key;
+    struct found found;
+    int rc;
+
+    if (store->damage_at_open == 0 || !shoal_bucket_name_valid(name))
+        return SHOAL_E_NO_BUCKET;
+    system_key_bucket(&key, name, strlen(name));
+    rc = store_lookup(store, &key.key, store_hash(store, &key.key), &found);
+    if (rc == 0)
+        return SHOAL_E_NO_BUCKET;
+    return rc < 0 ? rc : SHOAL_E_CORRUPT;
+}
+
 int bucket_enter(struct shoal *store, const char *name, size_t length, struct bucket **ret_bucket)
 {
     struct bucket_table *table = &store->buckets;
@@ -165,7 +182,7 @@ int bucket_enter(struct shoal *store, const char *name, size_t length, struct bu
         atomic_fetch_add(&bucket->writes, 1);
     pthread_rwlock_unlock(&table->lock);
     if (!bucket)
-        return SHOAL_E_NO_BUCKET;
+        return why_unknown(store, name);
     *ret_bucket = bucket;
     return 0;
 }
@@ -229,7 +246,8 @@ int shoal_bucket_set_public(struct shoal *store, const char *name, bool is_publi
     pthread_rwlock_rdlock(&table->lock);
     bucket = find(table, name, strlen(name));
     pthread_rwlock_unlock(&table->lock);
-    rc = bucket ? write_settings(store, name, bucket->name_length, is_public) : SHOAL_E_NO_BUCKET;
+    rc = bucket ? write_settings(store, name, bucket->name_length, is_public)
+                : why_unknown(store, name);
     if (!rc) {
         pthread_rwlock_wrlock(&table->lock);
         bucket->is_public = is_public;
@@ -288,13 +306,14 @@ int shoal_bucket_delete(struct shoal *store, const char *name)
     struct bucket_table *table = &store->buckets;
     struct bucket *bucket;
     struct system_key key;
-    int rc = SHOAL_E_NO_BUCKET;
+    int rc;
 
     pthread_mutex_lock(&table->change);
     pthread_rwlock_rdlock(&table->lock);
     bucket = find(table, name, strlen(name));
     pthread_rwlock_unlock(&table->lock);
-    if (!bucket)
+    rc = bucket ? 0 : why_unknown(store, name);
+    if (rc)
         goto out;
     set_deleting(table, bucket, true);
     rc = check_empty(store, bucket);
@@ -328,7 +347,7 @@ int shoal_bucket_stat(struct shoal *store, const char *name, struct shoal_bucket
     if (bucket)
         describe(bucket, ret_bucket);
     pthread_rwlock_unlock(&table->lock);
-    return bucket ? 0 : SHOAL_E_NO_BUCKET;
+    return bucket ? 0 : why_unknown(store, name);
 }
 
 int shoal_bucket_list(struct shoal *store, struct shoal_bucket **ret_buckets, size_t *ret_count)

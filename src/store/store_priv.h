@@ -59,7 +59,8 @@ int bucket_table_init(struct bucket_table *table);
 void bucket_table_done(struct bucket_table *table);
 /* From a record found at open. */
 int bucket_load(struct shoal *store, const struct record *record);
-/* Counts a write in, so that the bucket can't be deleted under it: 0 or SHOAL_E_NO_BUCKET. */
+/* Counts a write in, so that the bucket can't be deleted under it: 0, SHOAL_E_NO_BUCKET, or
+   SHOAL_E_CORRUPT when the bucket's own record was damaged at open. name ends in a NUL. */
 int bucket_enter(struct shoal *store, const char *name, size_t length, struct bucket **ret_bucket);
 void bucket_leave(struct bucket *bucket);
 
@@ -217,8 +218,8 @@ void store_remove_unborn(struct shoal *store);
 /* Records where the old tails end and seals them, before the first append. */
 int store_seal_tails(struct shoal *store, struct shoal_error *error);
 
-/* Whether the files are those that the manifest speaks of (recover_files.c): of a segment that is about
-   to be replayed; behind the last one that the manifest names; of a store without a manifest. */
+/* Whether the files are those that the manifest speaks of (recover_files.c): that of a segment about to
+   be replayed; those behind the last one named; any, of a store without a manifest. */
 int store_check_file(struct shoal *store, struct segment *segment,
     const struct manifest_segment *named, struct shoal_error *error);
 int store_check_forgotten(struct shoal *store, struct shoal_error *error);

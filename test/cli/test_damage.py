@@ -99,3 +99,20 @@ def test_footer_cut_off(filled):
     assert "footer" in filled("check", status=3).out.decode()
     for key in KEYS:
         assert filled("get", b"bucket/" + key, "-").out == 3000 * key
+
+
+def test_bucket_record_damaged(filled):
+    """The bucket is not taken for absent, and making it again brings its objects back."""
+    first = os.path.join("seg", "0000000000000001")
+    content = bytearray(read(filled, first))
+    content[content.index(b"bbucket")] ^= 1
+    write(filled, first, content)
+    filled("check", status=3)
+    for args in (["stat", "bucket/b"], ["get", "bucket/b", "-"], ["ls", "bucket"],
+                 ["put", "-", "bucket/d"], ["bucket", "public", "bucket"]):
+        assert "damaged" in filled(*args, status=3).error, args
+    assert "no such bucket" in filled("ls", "other", status=1).error
+    filled("bucket", "create", "bucket")
+    assert filled("ls", "-0", "bucket").out == b"a\0b\0c\0"
+    for key in KEYS:
+        assert filled("get", b"bucket/" + key, "-").out == 3000 * key
