@@ -61,7 +61,7 @@ const char *access_advice(int code)
         return "; check --data, or make a store with 'shoal bucket create', import, put or serve";
     case -ENOSPC:
     case -EDQUOT:
-        return "; free space or remove objects, then try again";
+        return "; free space on its file system, then try again";
     case -EACCES:
     case -EPERM:
         return "; run as the owner of the files or change their permissions";

@@ -297,7 +297,7 @@ static int close_log(struct shoal *store)
 int shoal_close(struct shoal *store)
 {
     unsigned lost_windows;
-    int rc, catalogue_rc;
+    int rc;
 
     if (!store)
         return 0;
@@ -305,12 +305,12 @@ int shoal_close(struct shoal *store)
     lost_windows = store->log.lost_windows;
     pthread_mutex_unlock(&store->log.lock);
     stop_threads(store);
-    catalogue_rc = feed_close(store);
+    (void)feed_close(store); /* it is derived: the next that needs it catches up, or says why not */
     rc = close_log(store);
     if (!rc && store->log.lost_windows != lost_windows)
         rc = SHOAL_E_WRITE_FAILED;
     store_free(store);
-    return rc ? rc : catalogue_rc;
+    return rc;
 }
 
 int shoal_flush(struct shoal *store)

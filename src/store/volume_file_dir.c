@@ -84,11 +84,9 @@ static int lock_busy(struct file_volume *volume, int fd, struct shoal_error *err
         pid = lock_holder_by_file(fd);
     if (pid <= 0)
         return error_set(error, SHOAL_E_BUSY, volume->dir_path, 0,
-            "store %s is in use by another process: stop it first, or ask its server (--server)",
-            volume->dir_path);
+            "store %s is in use by another process: stop it first", volume->dir_path);
     return error_set(error, SHOAL_E_BUSY, volume->dir_path, 0,
-        "store %s is in use by process %ld: stop it first, or ask its server (--server)",
-        volume->dir_path, pid);
+        "store %s is in use by process %ld: stop it first", volume->dir_path, pid);
 }
 
 static int lock_refused(struct file_volume *volume, int code, struct shoal_error *error)
