@@ -40,7 +40,9 @@ static int read_token(
 
     if (fstat(fd, &st) != 0)
         return error_set(error, -errno, path, 0, "can't be read: %s", strerrordesc_np(errno));
-    if (!S_ISREG(st.st_mode) || (st.st_mode & 077) != 0)
+    if (!S_ISREG(st.st_mode))
+        return error_set(error, -EINVAL, path, 0, "is no file: remove it so that one is made");
+    if ((st.st_mode & 077) != 0)
         return error_set(error, -EACCES, path, 0,
             "others may read it: chmod 600 it, or remove it so that a new token is made");
     length = read(fd, text, sizeof(text));
@@ -104,7 +106,8 @@ int token_load(const char *data_dir, char ret_token[TOKEN_DIGITS + 1], struct sh
             error_set(error, rc, path, 0, "can't be written: %s", shoal_strerror(rc));
         }
     } else if (errno == EEXIST) {
-        fd = openat(dir_fd, TOKEN_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        /* Not waiting for whoever might write to a pipe of that name. */
+        fd = openat(dir_fd, TOKEN_FILE, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     }
     if (rc == 0 && fd < 0)
         rc = error_set(error, -errno, path, 0, "can't be opened: %s", strerrordesc_np(errno));

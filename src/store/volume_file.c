@@ -124,11 +124,32 @@ int64_t file_read_all(int fd, void *buffer, size_t length, uint64_t offset)
     return (int64_t)got;
 }
 
+/* Anything but a file is refused, and a pipe of that name not waited for. */
+static int regular_open(int dir_fd, const char *name, int flags, int *ret_fd)
+{
+    struct stat status;
+    int fd = openat(dir_fd, name, flags | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0600), rc = 0;
+
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &status) != 0)
+        rc = -errno;
+    else if (!S_ISREG(status.st_mode))
+        rc = SHOAL_E_FORMAT;
+    if (rc < 0) {
+        (void)close(fd); /* nothing was written */
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
 static int segment_open_as(
     struct file_volume *volume, uint64_t id, int flags, struct volume_file **ret_file)
 {
     char name[SEGMENT_NAME_BYTES];
     struct file_segment *segment;
+    int rc;
 
     if (volume->seg_fd < 0)
         return -ENOENT;
@@ -136,10 +157,8 @@ static int segment_open_as(
     if (segment == NULL)
         return -ENOMEM;
     segment_name(id, name);
-    segment->file.ring_fd = openat(volume->seg_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (segment->file.ring_fd < 0) {
-        int rc = -errno;
-
+    rc = regular_open(volume->seg_fd, name, flags, &segment->file.ring_fd);
+    if (rc < 0) {
         mem_free(segment);
         return rc;
     }

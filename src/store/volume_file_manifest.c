@@ -67,7 +67,7 @@ static int64_t manifest_content(
 int file_manifest_read(struct volume *volume, uint8_t **ret_bytes, size_t *ret_length)
 {
     struct file_volume *files = (struct file_volume *)volume;
-    int fd = openat(files->dir_fd, MANIFEST_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat(files->dir_fd, MANIFEST_NAME, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     uint8_t *bytes = NULL;
     uint64_t size = 0;
     size_t room = 0;

@@ -87,6 +87,15 @@ def test_segment_of_another_store(filled, tmp_path):
     refused(filled, SECOND)
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_segment_is_no_file(filled, make):
+    """Refused, and a pipe is not waited for."""
+    os.unlink(os.path.join(filled.data, SECOND))
+    make(os.path.join(filled.data, SECOND))
+    for args in (["check"], ["put", "-", "bucket/new"]):
+        assert os.path.join(filled.data, SECOND) in filled(*args, status=1).error
+
+
 @pytest.mark.parametrize("bytes_left", [0, 100, 4096])
 def test_segment_cut_off(filled, bytes_left):
     os.truncate(os.path.join(filled.data, SECOND), bytes_left)
@@ -116,3 +125,9 @@ def test_bucket_record_damaged(filled):
     assert filled("ls", "-0", "bucket").out == b"a\0b\0c\0"
     for key in KEYS:
         assert filled("get", b"bucket/" + key, "-").out == 3000 * key
+
+
+def test_token_is_a_pipe(filled):
+    os.mkfifo(os.path.join(filled.data, "access.token"), 0o600)
+    error = filled("serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", status=1).error
+    assert "access.token: is no file" in error
