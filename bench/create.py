@@ -17,6 +17,7 @@ system, and `settings` says so, with fewer files in a quick run.
 import contextlib
 import os
 import shutil
+import time
 
 import harness
 from harness import Failed, SHOAL
@@ -65,6 +66,18 @@ def disk_bytes(data):
     return harness.last_json(out)["disk_bytes"]
 
 
+def unmount(point):
+    """Files of a process that has just ended may be open a moment longer."""
+    for _ in range(50):
+        try:
+            harness.run(["umount", point])
+            return
+        except Failed as error:
+            reason = error
+            time.sleep(0.2)
+    raise reason
+
+
 @contextlib.contextmanager
 def fresh_filesystem(folder, count):
     """A new ext4 in a file; yields where it is mounted. The file is written through once and used for
@@ -84,7 +97,7 @@ def fresh_filesystem(folder, count):
         try:
             yield point
         finally:
-            harness.run(["umount", point])
+            unmount(point)
     finally:
         harness.run(["losetup", "-d", device.strip()])
         os.rmdir(point)

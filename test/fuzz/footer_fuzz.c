@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "store/footer.h"
+#include "fuzz_copy.h"
 
 #define END 409600u
 
@@ -66,10 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 
     if (size < 1)
         return 0;
-    /* In a block of exactly its size, so that a sanitizer sees the first byte beyond. */
-    bytes = malloc(size - 1 > 0 ? size - 1 : 1);
-    assert(bytes != NULL);
-    memcpy(bytes, input + 1, size - 1);
+    bytes = fuzz_copy(input + 1, size - 1);
     if (input[0] & 1)
         mend(bytes, size - 1);
     rc = footer_decode(bytes, size - 1, seed, END, &footer);

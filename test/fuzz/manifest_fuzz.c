@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "store/manifest.h"
+#include "fuzz_copy.h"
 
 #define ENTRY_HEADER_BYTES 24u
 
@@ -55,10 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 
     if (size < 1)
         return 0;
-    /* In a block of exactly its size, so that a sanitizer sees the first byte beyond. */
-    bytes = malloc(size - 1 > 0 ? size - 1 : 1);
-    assert(bytes != NULL);
-    memcpy(bytes, input + 1, size - 1);
+    bytes = fuzz_copy(input + 1, size - 1);
     if (input[0] & 1)
         mend_entries(bytes, size - 1);
     rc = manifest_parse(bytes, size - 1, &manifest, &error);
