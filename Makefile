@@ -40,12 +40,13 @@ format:
 
 install: all
 	@meson configure build/release --prefix '$(PREFIX)'
+	@scripts/build release >/dev/null # the prefix counts from the next build on
 	@meson install -C build/release --no-rebuild
 
 clean:
 	rm -rf build
 
 help:
-	@sed -n '/^## /,$$p' doc/HACKING.md | sed -n '/^```/,/^```/p' | grep '^make'
+	@sed -n '/^## Commands/,/^## Tests/p' doc/HACKING.md | grep '^make'
 
 .PHONY: all deps run test soak bench-deps bench lint format install clean help
