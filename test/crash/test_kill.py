@@ -18,8 +18,7 @@ import time
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SHOAL = os.path.abspath(os.environ.get("SHOAL") or os.environ.get("SHOAL_PROGRAM")
-                        or os.path.join(ROOT, "build", "shoal"))
+SHOAL = os.path.abspath(os.environ.get("SHOAL") or os.path.join(ROOT, "build", "shoal"))
 ROUNDS = int(os.environ.get("SHOAL_CRASH_ROUNDS", "6"))
 CLIENTS = 6
 KEYS = 40  # of each client

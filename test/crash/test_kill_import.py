@@ -10,8 +10,7 @@ import subprocess
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SHOAL = os.path.abspath(os.environ.get("SHOAL") or os.environ.get("SHOAL_PROGRAM")
-                        or os.path.join(ROOT, "build", "shoal"))
+SHOAL = os.path.abspath(os.environ.get("SHOAL") or os.path.join(ROOT, "build", "shoal"))
 TIMEOUT_S = 60
 FILES = 4000
 KILLS = 8

@@ -15,8 +15,7 @@ import time
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SHOAL = os.path.abspath(os.environ.get("SHOAL") or os.environ.get("SHOAL_PROGRAM")
-                        or os.path.join(ROOT, "build", "shoal"))
+SHOAL = os.path.abspath(os.environ.get("SHOAL") or os.path.join(ROOT, "build", "shoal"))
 SANITIZED = "asan" in os.path.dirname(SHOAL)
 TIMEOUT_S = 20
 
