@@ -18,9 +18,9 @@ static const struct command_help help = {
     .usage = "bucket create NAME [--public]\nbucket list\nbucket public NAME\n"
              "bucket private NAME\nbucket delete NAME",
     .about = "Creates, lists and deletes buckets, and says who may read them: anyone (public) or\n"
-             "holders of the access token (private, the default). A bucket is deleted only when it\n"
-             "is empty. Names have 3 to 63 of a-z, 0-9, '.' and '-', with a letter or digit at both\n"
-             "ends. While a server holds the store, it is asked.\n",
+             "holders of the access token (private, the default). A bucket is deleted only when\n"
+             "it is empty. Names have 3 to 63 of a-z, 0-9, '.' and '-', with a letter or digit\n"
+             "at both ends. While a server holds the store, it is asked.\n",
 };
 
 struct request {
