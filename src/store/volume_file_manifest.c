@@ -45,6 +45,9 @@ static int64_t manifest_content(
     int direct_fd = -1, rc = files->read_only ? 0 : file_sync(fd);
     int64_t got;
 
+    /* A process that made the file may have died before it made the name durable. */
+    if (rc == 0 && !files->read_only)
+        rc = dir_sync(files->dir_fd);
     if (rc < 0)
         return rc;
     if (files->direct)

@@ -392,6 +392,19 @@ static int sim_usage(struct volume *volume, uint64_t *ret_bytes)
 
 /* --- the manifest --- */
 
+static int manifest_name(struct volume_sim *sim, bool fails)
+{
+    enum sim_step step;
+
+    if (sim->manifest_named_durable)
+        return 0;
+    step = sim_step(sim, "manifest dir_sync", 0, 0, 0);
+    if (step == SIM_STEP_DEAD)
+        return -EIO;
+    sim->manifest_named_durable = (step == SIM_STEP_GO && !fails) || half(sim);
+    return step == SIM_STEP_GO && !fails ? 0 : -EIO;
+}
+
 static int sim_manifest_read(struct volume *volume, uint8_t **ret_bytes, size_t *ret_length)
 {
     struct volume_sim *sim = enter(own(volume));
@@ -402,6 +415,8 @@ static int sim_manifest_read(struct volume *volume, uint8_t **ret_bytes, size_t 
     if (rc == 0 && sim->manifest_named && !own(volume)->read_only)
         rc = sync_content(
             sim, &sim->manifest, sim_step(sim, "manifest sync before reading", 0, 0, 0));
+    if (rc == 0 && sim->manifest_named && !own(volume)->read_only)
+        rc = manifest_name(sim, false);
     if (rc != 0)
         return leave(sim, rc);
     bytes = mem_alloc(size);
@@ -446,19 +461,6 @@ static int manifest_write(
         return -ENOSPC;
     content_sim_write(&sim->manifest, bytes, length, version);
     return 0;
-}
-
-static int manifest_name(struct volume_sim *sim, bool fails)
-{
-    enum sim_step step;
-
-    if (sim->manifest_named_durable)
-        return 0;
-    step = sim_step(sim, "manifest dir_sync", 0, 0, 0);
-    if (step == SIM_STEP_DEAD)
-        return -EIO;
-    sim->manifest_named_durable = (step == SIM_STEP_GO && !fails) || half(sim);
-    return step == SIM_STEP_GO && !fails ? 0 : -EIO;
 }
 
 static int sim_manifest_append(
